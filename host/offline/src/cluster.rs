@@ -12,7 +12,7 @@ use pintle_wit::{Cause, Failure, Kind, ObjectRef};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::setting::uid;
+use super::setting::{Setting, uid};
 
 /// A child that the API server does not accept.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -97,31 +97,26 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A cluster with a root and these objects.
-    pub fn new(
-        mut root: Value,
-        objects: Vec<Value>,
-        refusals: Vec<CaseRefusal>,
-        manager: &str,
-        child_kinds: Vec<(Kind, bool)>,
-        kinds: Kinds,
-        now: Timestamp,
-    ) -> Self {
+    /// The cluster at the begin of a run.
+    pub fn new(setting: &Setting) -> Self {
+        let manager = &setting.binding.field_manager;
+        let mut root = setting.root.clone();
         if let Some(status) = root.get("status").cloned() {
             // The status in a case is what the host wrote last.
             record(&mut root, manager, Some("status"), json!({"f:status": owned(&status)}));
         }
-        let objects = objects.into_iter().map(|live| (key(&object::reference(&live)), live)).collect();
+        let objects = setting.observed.iter().map(|live| (key(&object::reference(live)), live.clone()));
+        let child_kinds = setting.binding.manifest.children.iter();
         Self {
             root,
-            objects,
-            refusals,
+            objects: objects.collect(),
+            refusals: setting.refusals.clone(),
             used: BTreeSet::new(),
             seen: BTreeSet::new(),
-            manager: manager.to_owned(),
-            child_kinds,
-            kinds,
-            now,
+            manager: manager.clone(),
+            child_kinds: child_kinds.map(|child| (child.kind(), child.observe)).collect(),
+            kinds: setting.kinds.clone(),
+            now: setting.now,
             version: 1,
         }
     }
@@ -179,17 +174,8 @@ impl Cluster {
     /// As the case says, and 409 for a first apply of what exists.
     pub fn apply(&mut self, apply: &Apply) -> Result<Applied, ApiError> {
         let reference = apply.reference();
-        if let Some(index) = self.refusals.iter().position(|refusal| refusal.is_about(reference)) {
-            self.used.insert(index);
-            return Err(self.refusals.get(index).map(CaseRefusal::error).unwrap_or_default());
-        }
+        self.let_in(reference)?;
         self.kinds.fit(apply.object(), "").map_err(|failure| unfit(&failure))?;
-        let conflict = |message: &str| ApiError {
-            code: 409,
-            reason: reasons::CONFLICT.into(),
-            message: message.into(),
-            ..ApiError::default()
-        };
         let existing = self.objects.get(&key(reference)).cloned();
         let created = existing.is_none();
         let mut sent = apply.object().clone();
@@ -233,19 +219,10 @@ impl Cluster {
     /// As the case says, and 409 where the object is not there.
     pub fn patch(&mut self, patch: &Apply) -> Result<Value, ApiError> {
         let reference = patch.reference();
-        if let Some(index) = self.refusals.iter().position(|refusal| refusal.is_about(reference)) {
-            self.used.insert(index);
-            return Err(self.refusals.get(index).map(CaseRefusal::error).unwrap_or_default());
-        }
+        self.let_in(reference)?;
         self.kinds.fit(patch.object(), "").map_err(|failure| unfit(&failure))?;
         let Some(mut live) = self.live(reference).cloned() else {
-            let message = "uid mismatch: the object does not exist".into();
-            return Err(ApiError {
-                code: 409,
-                reason: reasons::CONFLICT.into(),
-                message,
-                ..ApiError::default()
-            });
+            return Err(conflict("uid mismatch: the object does not exist"));
         };
         let mut sent = patch.object().clone();
         if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -276,16 +253,23 @@ impl Cluster {
     /// As the case says, and 404 where it is not there.
     pub fn evict(&mut self, eviction: &EvictionWrite) -> Result<(), ApiError> {
         let reference = eviction.reference();
-        if let Some(index) = self.refusals.iter().position(|refusal| refusal.is_about(reference)) {
-            self.used.insert(index);
-            return Err(self.refusals.get(index).map(CaseRefusal::error).unwrap_or_default());
-        }
+        self.let_in(reference)?;
         let is_it = self.live(reference).is_some_and(|live| object::uid(live) == eviction.uid());
         if !is_it {
             return Err(ApiError { code: 404, reason: reasons::NOT_FOUND.into(), ..ApiError::default() });
         }
         self.objects.remove(&key(reference));
         Ok(())
+    }
+
+    /// Whether nothing refuses a write of an object.
+    fn let_in(&mut self, reference: &ObjectRef) -> Result<(), ApiError> {
+        let mut refusals = self.refusals.iter().enumerate();
+        let Some((index, refusal)) = refusals.find(|(_, refusal)| refusal.is_about(reference)) else {
+            return Ok(());
+        };
+        self.used.insert(index);
+        Err(refusal.error())
     }
 
     fn child_kind(&self, live: &Value) -> Option<bool> {
@@ -313,6 +297,10 @@ impl Cluster {
     fn observe(&self, live: &Value) -> Observed {
         Observed::of(live, &self.manager, self.child_kind(live).unwrap_or(false))
     }
+}
+
+fn conflict(message: &str) -> ApiError {
+    ApiError { code: 409, reason: reasons::CONFLICT.into(), message: message.into(), ..ApiError::default() }
 }
 
 /// What the API server answers to an apply that does not fit its kind: a 500, with these words in it.

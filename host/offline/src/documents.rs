@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pintle_core::object;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -16,6 +17,14 @@ pub struct Document {
     pub source: String,
     /// The object.
     pub value: Value,
+}
+
+impl Document {
+    /// Whether it is a CRD.
+    pub(crate) fn is_crd(&self) -> bool {
+        let kind = object::kind(&self.value);
+        kind.group() == "apiextensions.k8s.io" && kind.kind == "CustomResourceDefinition"
+    }
 }
 
 /// Why documents cannot be read.

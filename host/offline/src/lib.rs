@@ -1,8 +1,9 @@
 //! A guest without a cluster: its root, its children and what the API server refuses come from files.
 //!
 //! The decisions are those of the operator, made by the same code: [`pintle_core::Pass`] says what is to be done, and an in-memory
-//! [`cluster`] carries it out. What `pintle render`, `pintle test` and `pintle check` print is what came of it.
+//! [`cluster`] carries it out. What `pintle render`, `pintle test` and `pintle check` print is what came of it: all of them [`ask`](ask::ask).
 
+pub mod ask;
 pub mod case;
 pub mod cluster;
 pub mod difference;
@@ -11,6 +12,7 @@ mod guest;
 pub mod numbers;
 pub mod run;
 pub mod setting;
+pub mod shown;
 pub mod views;
 
 use pintle_engine::{Engine, EngineConfig, Meter};

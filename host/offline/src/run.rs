@@ -1,142 +1,28 @@
 //! One run: a pass over the root, and the proof that the next ones have nothing left to do.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use pintle_core::{
-    Allowed, ApiError, Apply, Done, EvictionWrite, Outcome, Pass, RootMemory, Snapshot, Step, gate, object,
-    observed::status_conditions, plan, reasons, request,
+    Allowed, ApiError, Applied, Apply, Done, EvictionWrite, Outcome, Pass, RootMemory, Snapshot, Step, gate,
+    object, observed::status_conditions, reasons, request,
 };
-use pintle_engine::{CallStats, Guest, Origin};
+use pintle_engine::{CallStats, Guest};
 use pintle_schema::fit::Kinds;
-use pintle_wit::{
-    Condition, Event, Evictions, Failure, GuestCondition, Kind, Need, NeedAnswer, ObjectRef, Request,
-    Response,
-};
-use serde_json::{Map, Value, json};
+use pintle_wit::{Condition, Failure, NeedAnswer, ObjectRef, Request, Response};
+use serde_json::{Value, json};
 
 use super::{
+    ask::{Answer, Blame, Trapped},
     cluster::Cluster,
     difference::differences,
-    guest::{TestedGuest, text_of},
+    guest::{impurity, text_of},
     setting::Setting,
+    shown::Shown,
 };
 
 /// How many differences a message lists.
 const LISTED: usize = 5;
-
-/// What came of a run.
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    /// The answer after the gate; none when there was a failure, or the guest was not asked.
-    pub answer: Option<Answered>,
-    /// Why there is no answer.
-    pub failure: Option<(Blame, Failure)>,
-    /// What is wrong with a guest although it answered: it is not deterministic, or not idempotent.
-    pub violation: Option<Failure>,
-    /// The root's condition `Ready` after the pass.
-    pub ready: Option<Condition>,
-    /// What stands in the way of children, as the guest was told.
-    pub refused: Vec<String>,
-    /// Refusals of the case that nothing came to meet.
-    pub unused_refusals: Vec<String>,
-    /// The first request.
-    pub request: Option<Request>,
-    /// The request whose answer counts: it has everything that the guest asked to see.
-    pub last_request: Option<Request>,
-    /// The kinds of children that nothing has a schema of, so that their fields were not checked.
-    pub unchecked: BTreeSet<Kind>,
-    /// What the calls of the first pass cost.
-    pub calls: Vec<CallStats>,
-    /// The first request at which the guest trapped, in any pass.
-    pub trapped: Option<Trapped>,
-}
-
-/// A request at which a guest trapped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trapped {
-    /// The function that was called, by the word for it of the guest's own program: `call`, `show` or `store`.
-    pub function: &'static str,
-    /// The text of its JSON.
-    pub request: String,
-}
-
-/// An answer as it came out of the gate.
-#[derive(Clone, Debug, Default)]
-pub struct Answered {
-    /// The children as they would be applied.
-    pub children: Vec<Value>,
-    /// The stages of the children that are not of the first one, as `Kind/name: stage`.
-    pub stages: BTreeMap<String, u32>,
-    /// The guest's status fields.
-    pub status: Map<String, Value>,
-    /// The guest's conditions.
-    pub conditions: Vec<GuestCondition>,
-    /// The guest's events.
-    pub events: Vec<Event>,
-    /// The patches of objects that the root does not own: `object`, `onRelease`.
-    pub patches: Vec<Value>,
-    /// The Pods that are to go.
-    pub evictions: Option<Evictions>,
-    /// What the guest asked to see.
-    pub needs: Vec<Need>,
-}
-
-/// Who says that there is no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blame {
-    /// The guest, in its own words.
-    Guest,
-    /// The engine: the guest broke a limit, the contract or itself.
-    Engine,
-    /// The gate, or the pass: the answer may not be carried out.
-    Gate,
-    /// The schema of a child's kind, or of a patched object's: the API server would refuse it.
-    Kind,
-}
-
-impl Blame {
-    /// What happened, for a person.
-    pub fn what(self) -> &'static str {
-        match self {
-            Self::Guest => "the guest cannot decide",
-            Self::Engine => "the guest broke",
-            Self::Gate => "the gate refuses the guest's answer",
-            Self::Kind => "the API server would refuse what the guest answers",
-        }
-    }
-}
-
-impl Answered {
-    fn of(mut allowed: Allowed, root: &Value, needs: Vec<Need>) -> Self {
-        allowed.stamp(root, plan::TIME);
-        let patches = allowed
-            .patches()
-            .iter()
-            .map(|patch| json!({"object": patch.object(), "onRelease": patch.on_release()}))
-            .collect();
-        let later = allowed.children().iter().filter(|child| child.stage() > 0);
-        let name = |reference: &ObjectRef| format!("{}/{}", reference.kind, reference.name);
-        Self {
-            stages: later.map(|child| (name(child.reference()), child.stage())).collect(),
-            children: allowed.children().iter().map(|child| child.object().clone()).collect(),
-            status: allowed.status().clone(),
-            conditions: allowed.conditions().to_vec(),
-            events: allowed.events().to_vec(),
-            patches,
-            evictions: allowed.evictions().cloned(),
-            needs,
-        }
-    }
-
-    /// The children without what the host added: owner reference, labels and hash.
-    pub fn plain_children(&self) -> Vec<Value> {
-        self.children.iter().map(plan::plain).collect()
-    }
-}
 
 /// Whether an answer has only fields that its kinds have.
 ///
@@ -153,42 +39,51 @@ pub fn fits(kinds: &Kinds, response: &Response) -> Result<(), Failure> {
 }
 
 /// Runs a guest. `strict` calls it several times for each request and compares the answers.
-pub fn run(guest: &Guest, setting: &Setting, strict: bool) -> Report {
-    let child_kinds = setting.binding.manifest.children.iter();
-    let cluster = Cluster::new(
-        setting.root.clone(),
-        setting.observed.clone(),
-        setting.refusals.clone(),
-        &setting.binding.field_manager,
-        child_kinds.map(|child| (child.kind(), child.observe)).collect(),
-        setting.kinds.clone(),
-        setting.now,
-    );
-    let guest = TestedGuest { guest, limits: setting.call_limits, strict };
-    let mut run = Run { setting, guest, cluster, now: setting.now, trapped: None };
+pub(crate) fn run(guest: &Guest, setting: &Setting, strict: bool) -> Answer {
+    let cluster = Cluster::new(setting);
+    let mut run = Run { guest, setting, strict, cluster, now: setting.now, trapped: None };
     let first = run.pass(RootMemory::default());
-    let mut report = first.report();
-    report.ready = run.ready();
-    let children = report.answer.iter().flat_map(|answer| &answer.children).map(object::kind);
-    report.unchecked = children.filter(|kind| !setting.kinds.has(kind)).collect();
-    report.unused_refusals = match &report.answer {
-        Some(answer) => run.cluster.unused_refusals(&answer.children),
-        None => Vec::new(),
+    let told = first.requests.last().map(|request| request.refusals.as_slice()).unwrap_or_default();
+    let mut answer = Answer {
+        refusals: told
+            .iter()
+            .map(|refusal| format!("{}: {}: {}", refusal.child, refusal.reason, refusal.message))
+            .collect(),
+        requests: first.requests.first().cloned().zip(first.requests.last().cloned()),
+        calls: first.calls.clone(),
+        violation: first.violation.clone(),
+        ..Answer::default()
     };
-    if report.answer.is_some() && report.violation.is_none() {
-        report.violation = run.settles(first);
+    match &first.answer {
+        Some(Ok((shown, children))) => {
+            let kinds = children.iter().map(object::kind);
+            answer.unchecked = kinds.filter(|kind| !setting.kinds.has(kind)).collect();
+            answer.problems = run.cluster.unused_refusals(children);
+            (answer.shown, answer.objects) = (shown.clone(), children.clone());
+        }
+        Some(Err((blame, failure))) => answer.refuse(blame.what(), *blame, failure.clone()),
+        None => answer.shown = Shown::of(Allowed::default(), &setting.root, Vec::new()),
     }
-    report.trapped = run.trapped;
-    report
+    answer.shown.ready = run.ready().and_then(|ready| {
+        let ready = json!({"status": ready.status, "reason": ready.reason, "message": ready.message});
+        ready.as_object().cloned()
+    });
+    if matches!(first.answer, Some(Ok(_))) && answer.violation.is_none() {
+        answer.violation = run.settles(first);
+    }
+    answer.trapped = run.trapped;
+    answer
 }
 
 struct Run<'a> {
+    guest: &'a Guest,
     setting: &'a Setting,
-    guest: TestedGuest<'a>,
+    /// Call the guest more often than needed, and compare.
+    strict: bool,
     cluster: Cluster,
     /// The time of the next pass.
     now: Timestamp,
-    /// See [`Report::trapped`].
+    /// See [`Answer::trapped`].
     trapped: Option<Trapped>,
 }
 
@@ -198,35 +93,14 @@ struct Passed {
     memory: RootMemory,
     requests: Vec<Request>,
     calls: Vec<CallStats>,
-    answer: Option<Result<Answered, (Blame, Failure)>>,
+    /// What is shown of the answer, and the children as they would be applied; or who says that there is none.
+    answer: Option<Result<(Shown, Vec<Value>), (Blame, Failure)>>,
     violation: Option<Failure>,
     /// What was written that nobody refused, and what it changed.
     written: Vec<String>,
 }
 
 impl Passed {
-    fn report(&self) -> Report {
-        let (answer, failure) = match &self.answer {
-            Some(Ok(answer)) => (Some(answer.clone()), None),
-            Some(Err(failure)) => (None, Some(failure.clone())),
-            None => (None, None),
-        };
-        let told = self.requests.last().map(|request| request.refusals.as_slice()).unwrap_or_default();
-        Report {
-            answer,
-            failure,
-            violation: self.violation.clone(),
-            refused: told
-                .iter()
-                .map(|refusal| format!("{}: {}: {}", refusal.child, refusal.reason, refusal.message))
-                .collect(),
-            request: self.requests.first().cloned(),
-            last_request: self.requests.last().cloned(),
-            calls: self.calls.clone(),
-            ..Report::default()
-        }
-    }
-
     /// What the guest saw besides its root.
     fn last_seen(&self) -> (&[Value], &[NeedAnswer]) {
         let last = self.requests.last();
@@ -362,37 +236,39 @@ impl Run<'_> {
     }
 
     fn call(&mut self, request: Request, passed: &mut Passed) -> Result<Response, Failure> {
-        let called = self.guest.call(&request);
-        passed.calls.push(called.stats());
-        if self.trapped.is_none() && called.is_trap() {
-            self.trapped = Some(Trapped { function: "call", request: text_of(&request) });
+        let ask = |request: &Request| self.guest.reconcile(&text_of(request), &self.setting.call_limits);
+        let called = ask(&request);
+        if self.strict && passed.violation.is_none() {
+            passed.violation = impurity(ask, &request, &called);
+        }
+        if let Err(error) = &called {
+            Trapped::note(&mut self.trapped, error, "call", &text_of(&request));
         }
         passed.requests.push(request);
-        if passed.violation.is_none() {
-            passed.violation = called.violation;
-        }
-        match called.answer {
+        match called {
             Ok(answer) => {
+                passed.calls.push(answer.stats);
                 passed.answer = Some(self.gated(answer.response.clone()));
                 Ok(answer.response)
             }
             Err(error) => {
-                let blame = if error.origin == Origin::Guest { Blame::Guest } else { Blame::Engine };
-                let failure = *error.failure;
-                passed.answer = Some(Err((blame, failure.clone())));
-                Err(failure)
+                passed.calls.push(error.stats);
+                passed.answer = Some(Err((Blame::of(&error), (*error.failure).clone())));
+                Err(*error.failure)
             }
         }
     }
 
     /// The answer as the pass, which asks the same gate, will carry it out.
-    fn gated(&self, response: Response) -> Result<Answered, (Blame, Failure)> {
-        let context = self.setting.binding.context(self.cluster.root());
+    fn gated(&self, response: Response) -> Result<(Shown, Vec<Value>), (Blame, Failure)> {
+        let root = self.cluster.root();
+        let context = self.setting.binding.context(root);
         let needs = response.needs.clone();
         let fits = fits(&self.setting.kinds, &response);
         let allowed = gate::gate(&context, response).map_err(|found| (Blame::Gate, gate::failure(&found)))?;
         fits.map_err(|failure| (Blame::Kind, failure))?;
-        Ok(Answered::of(allowed, self.cluster.root(), needs))
+        let children = allowed.children().iter().map(|child| child.object().clone()).collect();
+        Ok((Shown::of(allowed, root, needs), children))
     }
 
     fn patch(&mut self, patch: &Apply, passed: &mut Passed) -> Result<Value, ApiError> {
@@ -408,11 +284,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn apply(
-        &mut self,
-        apply: &pintle_core::Apply,
-        passed: &mut Passed,
-    ) -> Result<pintle_core::Applied, pintle_core::ApiError> {
+    fn apply(&mut self, apply: &Apply, passed: &mut Passed) -> Result<Applied, ApiError> {
         let before = self.cluster.live(apply.reference()).cloned().unwrap_or_default();
         let applied = self.cluster.apply(apply)?;
         let after = self.cluster.live(apply.reference()).cloned().unwrap_or_default();

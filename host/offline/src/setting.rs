@@ -18,6 +18,7 @@ use pintle_schema::{
     openapi::CrdVersion,
 };
 use pintle_wit::{Failure, Kind, Manifest, names};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{cluster::CaseRefusal, documents::Document};
@@ -95,11 +96,13 @@ impl Setting {
 
         let schema =
             config_schema::supports(manifest).map_err(Failure::from).map_err(refused("the manifest"))?;
-        let (name, generation, spec) = match &parts.reconciler {
+        let of_reconciler = parts.reconciler.as_ref().map(|document| &document.value);
+        let name = of_reconciler.map_or(manifest.name.as_str(), object::name).to_owned();
+        let spec = match &parts.reconciler {
             Some(document) => {
                 read_reconciler(manifest, &schema, document).map_err(refused(&document.source))?
             }
-            None => (manifest.name.clone(), 1, default_spec(manifest)),
+            None => default_spec(manifest),
         };
         if !spec.namespaces.includes(object::namespace(&root)) && namespaced {
             let namespace = object::namespace(&root).unwrap_or_default();
@@ -110,7 +113,7 @@ impl Setting {
         }
         let binding = Binding {
             field_manager: spec.manager(&name),
-            generation,
+            generation: of_reconciler.and_then(object::generation).unwrap_or(1),
             config: spec.config.clone().into(),
             // Of a run on files there is one Reconciler alone.
             uid: String::new(),
@@ -175,7 +178,7 @@ impl Parts {
                 roots.push(document);
             } else if kind.group() == names::DOMAIN && kind.kind == "Reconciler" {
                 reconcilers.push(document);
-            } else if is_crd(&kind) {
+            } else if document.is_crd() {
                 crd = crd_of(manifest, &document.value).or(crd);
                 scopes.extend(scopes_of(&document.value));
                 crds.push(document.value);
@@ -218,10 +221,6 @@ impl Parts {
     }
 }
 
-pub(super) fn is_crd(kind: &Kind) -> bool {
-    kind.group() == "apiextensions.k8s.io" && kind.kind == "CustomResourceDefinition"
-}
-
 /// The version of a CRD that the guest's roots are of.
 fn crd_of(manifest: &Manifest, crd: &Value) -> Option<CrdVersion> {
     let is_of = object::text(crd, &["spec", "names", "kind"]) == Some(&manifest.reconciles.kind);
@@ -230,11 +229,9 @@ fn crd_of(manifest: &Manifest, crd: &Value) -> Option<CrdVersion> {
 
 /// The documents of a run, and CRDs that stand beside them: these count unless a document is the CRD of the guest's kind.
 pub fn with_crds(manifest: &Manifest, mut documents: Vec<Document>, beside: &[Document]) -> Vec<Document> {
-    let has_own = documents.iter().any(|document| {
-        is_crd(&object::kind(&document.value)) && crd_of(manifest, &document.value).is_some()
-    });
-    if !has_own {
-        documents.extend(beside.iter().filter(|document| is_crd(&object::kind(&document.value))).cloned());
+    let is_own = |document: &Document| document.is_crd() && crd_of(manifest, &document.value).is_some();
+    if !documents.iter().any(is_own) {
+        documents.extend(beside.iter().filter(|document| document.is_crd()).cloned());
     }
     documents
 }
@@ -261,26 +258,31 @@ fn scopes_of(crd: &Value) -> Vec<(Kind, bool)> {
     names.map(|name| (Kind::new(format!("{group}/{name}"), kind), namespaced)).collect()
 }
 
+/// The spec of one of the host's own objects in a file, with its defaults, as the API server would take it.
+///
+/// # Errors
+/// `Invalid`, when its CRD does not let it in.
+pub fn spec_of<Spec: DeserializeOwned>(document: &Document, kind: &str) -> Result<Spec, Failure> {
+    let invalid = |message: String| Failure::terminal(reasons::INVALID, message);
+    let mut value = document.value.clone();
+    let api_version = object::kind(&value).api_version;
+    let crds = api::crds();
+    let crds = crds.iter().filter(|crd| object::text(crd, &["spec", "names", "kind"]) == Some(kind));
+    let version = crds.filter_map(|crd| CrdVersion::of(crd, &api_version)).next();
+    let version = version.ok_or_else(|| {
+        invalid(format!("this version of Pintle knows no {kind} of {api_version}")).at("apiVersion")
+    })?;
+    version.admit(&mut value)?;
+    let spec = value.get_mut("spec").map(Value::take).unwrap_or_default();
+    serde_json::from_value(spec).map_err(|error| invalid(error.to_string()).at("spec"))
+}
+
 fn read_reconciler(
     manifest: &Manifest,
     schema: &ConfigSchema,
     document: &Document,
-) -> Result<(String, i64, ReconcilerSpec), Failure> {
-    let mut value = document.value.clone();
-    let crds = api::crds();
-    let api_version = object::text(&value, &["apiVersion"]).unwrap_or_default();
-    let crd = crds.iter().filter(|crd| object::text(crd, &["spec", "names", "kind"]) == Some("Reconciler"));
-    let Some(version) = crd.filter_map(|crd| CrdVersion::of(crd, api_version)).next() else {
-        return Err(Failure::terminal(
-            reasons::INVALID,
-            format!("this host knows no Reconciler of {api_version}"),
-        )
-        .at("apiVersion"));
-    };
-    version.admit(&mut value)?;
-    let spec = value.get_mut("spec").map(Value::take).unwrap_or_default();
-    let spec: ReconcilerSpec = serde_json::from_value(spec)
-        .map_err(|error| Failure::terminal(reasons::INVALID, error.to_string()).at("spec"))?;
+) -> Result<ReconcilerSpec, Failure> {
+    let spec: ReconcilerSpec = spec_of(document, "Reconciler")?;
     spec.supported()?;
     if spec.r#for != manifest.reconciles {
         let message = format!(
@@ -290,8 +292,7 @@ fn read_reconciler(
         return Err(Failure::terminal(reasons::KIND_MISMATCH, message).at("spec.for"));
     }
     schema.check(&spec.config)?;
-    let generation = object::generation(&value).unwrap_or(1);
-    Ok((object::name(&value).to_owned(), generation, spec))
+    Ok(spec)
 }
 
 /// Without a Reconciler: the default config and limits, and the grants that the manifest declares.
@@ -360,17 +361,20 @@ fn kinds(manifest: &Manifest, grants: &Grants, scopes: &BTreeMap<Kind, bool>) ->
 /// What an API server adds to an object, and the fixed uid and generation of a root that has none.
 fn complete_root(root: &mut Value, namespaced: bool, now: Timestamp) {
     let uid = uid(root);
-    let Some(metadata) = root.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    let mut add = |key: &str, value: Value| {
-        metadata.entry(key).or_insert(value);
-    };
     if namespaced {
-        add("namespace", "default".into());
+        add(root, "namespace", "default".into());
     }
-    add("uid", uid.into());
-    add("generation", 1.into());
-    add("resourceVersion", "1".into());
-    add("creationTimestamp", pintle_core::conditions::time(now).into());
+    add(root, "uid", uid.into());
+    add(root, "generation", 1.into());
+    add(root, "resourceVersion", "1".into());
+    add(root, "creationTimestamp", pintle_core::conditions::time(now).into());
+}
+
+/// Sets something in the metadata of an object, unless it is there.
+fn add(object: &mut Value, key: &str, value: Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.entry(key).or_insert(value);
+    }
 }
 
 /// A uid that depends on nothing but the object's names.
@@ -391,60 +395,51 @@ fn observed(
     let namespace = object::namespace(root).map(ToOwned::to_owned);
     let mut objects = Vec::new();
     for document in documents {
-        let mut live = document.value;
-        let at = live.get_mut("metadata").and_then(Value::as_object_mut);
-        let Some(metadata) = at.filter(|metadata| metadata.get("name").is_some_and(Value::is_string)) else {
-            unused.push(format!("{}: the object has no metadata.name", document.source));
-            continue;
-        };
-        if let Some(namespace) = &namespace {
-            metadata.entry("namespace").or_insert_with(|| namespace.as_str().into());
-        }
-        if object::namespace(&live) != namespace.as_deref() {
+        let Some(mut live) = placed(&document, namespace.as_deref(), unused) else { continue };
+        if object::namespace(&live) == namespace.as_deref() {
+            adopt(root, binding, &mut live);
+            objects.push(live);
+        } else {
             let reference = object::reference(&live);
             unused.push(format!(
                 "{}: {reference} plays no part: it is not in the root's namespace",
                 document.source
             ));
-            continue;
         }
-        adopt(root, binding, &mut live);
-        objects.push(live);
     }
     objects
 }
 
 /// Objects that are not the root's, as they stand in the cluster.
 fn needed(root: &Value, binding: &Binding, documents: Vec<Document>, unused: &mut Vec<String>) -> Vec<Value> {
-    let mut objects = Vec::new();
-    for document in documents {
-        let mut live = document.value;
-        let namespaced = binding.kinds.get(&object::kind(&live)).is_none_or(|info| info.namespaced);
-        let at = live.get_mut("metadata").and_then(Value::as_object_mut);
-        let Some(metadata) = at.filter(|metadata| metadata.get("name").is_some_and(Value::is_string)) else {
-            unused.push(format!("{}: the object has no metadata.name", document.source));
-            continue;
-        };
-        if let Some(namespace) = object::namespace(root).filter(|_| namespaced) {
-            metadata.entry("namespace").or_insert_with(|| namespace.into());
-        }
-        metadata.entry("resourceVersion").or_insert_with(|| "1".into());
-        let uid = uid(&live);
-        if live["metadata"].get("uid").is_none() {
-            live["metadata"]["uid"] = uid.into();
-        }
-        objects.push(live);
+    let objects = documents.iter().filter_map(|document| {
+        let kind = object::kind(&document.value);
+        let is_namespaced = binding.kinds.get(&kind).is_none_or(|info| info.namespaced);
+        placed(document, object::namespace(root).filter(|_| is_namespaced), unused)
+    });
+    objects.collect()
+}
+
+/// An object as it stands in the cluster, in this namespace unless it names another one.
+fn placed(document: &Document, namespace: Option<&str>, unused: &mut Vec<String>) -> Option<Value> {
+    let mut live = document.value.clone();
+    if object::name(&live).is_empty() {
+        unused.push(format!("{}: the object has no metadata.name", document.source));
+        return None;
     }
-    objects
+    if let Some(namespace) = namespace {
+        add(&mut live, "namespace", namespace.into());
+    }
+    let uid = uid(&live);
+    add(&mut live, "uid", uid.into());
+    add(&mut live, "resourceVersion", "1".into());
+    Some(live)
 }
 
 fn adopt(root: &mut Value, binding: &Binding, live: &mut Value) {
-    let uid = uid(live);
     let owner = object::reference(root);
     let reference = object::reference(live);
     let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    metadata.entry("uid").or_insert_with(|| uid.into());
-    metadata.entry("resourceVersion").or_insert_with(|| "1".into());
     if metadata.contains_key("ownerReferences") {
         return;
     }

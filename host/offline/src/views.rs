@@ -5,13 +5,9 @@
 //! * [`search`]: looks for an object that breaks a law, among generated ones.
 //! * [`view`]: a view with the schemas of its kinds.
 //! * [`subject`]: a view of a module, and its calls.
-//! * [`case`]: golden cases.
-//! * [`render`]: the objects and tables that people would see.
 
-pub mod case;
 pub mod fields;
 pub mod laws;
-pub mod render;
 pub mod search;
 pub mod subject;
 pub mod view;

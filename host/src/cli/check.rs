@@ -13,12 +13,11 @@ use pintle_engine::{CallStats, Engine, EngineConfig, Guest, Meter, Module};
 use pintle_modules::upload;
 use pintle_offline as offline;
 use pintle_offline::{
-    case,
+    ask::{Answer, Blame, Objects, Refused, Subject, are_for_views, ask},
+    case::{self, Case},
     documents::{self, Document},
     numbers::{self, Numbers},
-    run::{self, Blame, Report},
-    setting::{Setting, SettingError, with_crds},
-    views::case::{self as view_case, AnyCase},
+    shown::ShownFailure,
 };
 use pintle_runtime::clock;
 use pintle_wit::{Failure, Kind, Manifest};
@@ -29,7 +28,7 @@ use super::{
     output::{self, Format},
     problem::{CommandStatus, Problem},
 };
-use views::{Trials, ViewFindings};
+use views::ViewTrial;
 
 /// Check a module and show what it declares
 ///
@@ -91,16 +90,8 @@ pub(super) struct Check {
 /// How often a call is made to say how long it takes.
 const TIMED_CALLS: usize = 50;
 
-/// Something to ask the guest about.
-struct Input {
-    name: String,
-    setting: Setting,
-    /// Which failures are nothing to speak against the module.
-    excused: Excused,
-}
-
-/// What came of an input.
-struct Tried {
+/// What came of asking the guest about something.
+struct Call {
     name: String,
     microseconds: Option<u64>,
     stats: CallStats,
@@ -113,13 +104,35 @@ struct Tried {
 /// What is known of a module.
 struct Findings<'a> {
     path: &'a Path,
-    by_time: Module,
-    tried: Vec<Tried>,
-    views: Vec<ViewFindings>,
+    module: &'a Module,
+    supported: Result<(), Failure>,
+    calls: Vec<Call>,
+    views: Vec<ViewTrial>,
     /// The laws that the cases of views show to be broken, each with the file.
     view_cases: Vec<(String, Failure)>,
-    supported: Result<(), Failure>,
 }
+
+/// What is said of a property, a line each, and what speaks against the module.
+#[derive(Default)]
+struct Verdict {
+    lines: Vec<String>,
+    failure: Option<Failure>,
+}
+
+/// What is checked of a module, under the name that the table has for it.
+const PROPERTIES: [(&str, fn(&Findings<'_>) -> Verdict); 7] = [
+    ("Calls", calls),
+    ("Deterministic", deterministic),
+    ("Idempotent", idempotent),
+    ("Numbers", numbers),
+    ("Laws", laws),
+    ("Cost", cost),
+    ("Supported", supported),
+];
+
+/// The reasons of the failures that a property of their own is about.
+const OF_PROPERTIES: [&str; 3] =
+    [reasons::NOT_DETERMINISTIC, reasons::NOT_IDEMPOTENT, reasons::NUMBER_CHANGED];
 
 impl Check {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
@@ -132,129 +145,123 @@ impl Check {
             Ok(modules) => modules,
             Err(failure) => return self.refuse(&failure),
         };
-        let supported = upload::supports(&by_time);
-        let crds = self.crds()?;
-        let given = if self.filenames.is_empty() { Vec::new() } else { documents::read(&self.filenames)? };
-        let (mut tried, mut views, mut view_cases) = (Vec::new(), Vec::new(), Vec::new());
-        let is_asked = !are_backing(&by_fuel, &given);
-        if let (Ok(()), true, Some(by_time), Some(by_fuel)) =
-            (&supported, is_asked, by_time.guest(), by_fuel.guest())
-        {
-            for input in self.inputs(&by_fuel, &given, &crds)? {
-                tried.push(attempt(&by_time, &by_fuel, input));
-            }
-        }
-        if let (Ok(()), Some(by_time), Some(by_fuel)) = (&supported, by_time.views(), by_fuel.views()) {
-            let trials = Trials { seed: self.seed, count: self.objects, crds: &crds, given: &given };
-            views = views::tried(&by_time, &by_fuel, &trials);
-            if self.filenames.is_empty() && has_cases(&self.cases()) {
-                view_cases = views::tried_cases(&by_fuel, &self.cases(), &crds)?;
-            }
-        }
-        module::warn_unchecked(&tried.iter().flat_map(|tried| tried.unchecked.clone()).collect());
-        let findings = Findings { path: &self.module, by_time, tried, views, view_cases, supported };
-        let text = match self.output.data() {
+        let findings = self.findings(&by_time, &by_fuel)?;
+        module::warn_unchecked(&findings.calls.iter().flat_map(|call| call.unchecked.clone()).collect());
+        output::print(&match self.output.data() {
             Some(form) => output::text(&findings.data(), form)?,
             None => findings.table() + &findings.counterexamples()?,
-        };
-        output::print(&text)?;
-        match findings.failure() {
-            None => Ok(CommandStatus::Fine),
-            Some(failure) => {
-                eprintln!("error: {}: {failure}", self.module.display());
-                Ok(CommandStatus::Failed)
-            }
-        }
+        })?;
+        let Some(failure) = findings.failure() else { return Ok(CommandStatus::Fine) };
+        eprintln!("error: {}: {failure}", self.module.display());
+        Ok(CommandStatus::Failed)
     }
 
     /// A module that cannot be loaded.
     fn refuse(&self, failure: &Failure) -> Result<CommandStatus, Problem> {
         if let Some(form) = self.output.data() {
-            let data = json!({"file": self.module.display().to_string(), "failure": shown(failure)});
+            let failure = ShownFailure::from(failure);
+            let data = json!({"file": self.module.display().to_string(), "failure": failure});
             output::print(&output::text(&data, form)?)?;
         }
         Err(module::refused(&self.module, failure))
     }
 
-    /// The CRDs of kinds that are not Kubernetes' own.
-    fn crds(&self) -> Result<Vec<Document>, Problem> {
-        match self.crds.is_empty() {
-            true => module::crds_beside(&self.module, self.no_crd),
-            false => Ok(documents::read(&self.crds)?),
-        }
-    }
-
-    /// The golden cases beside the module.
-    fn cases(&self) -> PathBuf {
-        self.module.parent().unwrap_or(Path::new("")).join("cases")
-    }
-
-    /// What to ask a guest that reconciles.
-    fn inputs(&self, guest: &Guest, given: &[Document], beside: &[Document]) -> Result<Vec<Input>, Problem> {
-        let now = case::time(None)?;
-        let setting = |documents: Vec<Document>, refusals| {
-            Setting::new(guest, with_crds(guest.manifest(), documents, beside), refusals, now)
+    /// Asks whatever there is to ask of a module that a host would take.
+    fn findings<'a>(&'a self, by_time: &'a Module, by_fuel: &Module) -> Result<Findings<'a>, Problem> {
+        let mut findings = Findings {
+            path: &self.module,
+            module: by_time,
+            supported: upload::supports(by_time),
+            calls: Vec::new(),
+            views: Vec::new(),
+            view_cases: Vec::new(),
         };
-        if !given.is_empty() {
-            let names: Vec<String> = self.filenames.iter().map(|file| file.display().to_string()).collect();
-            let setting =
-                setting(given.to_vec(), Vec::new()).map_err(|error| Problem::new(error.to_string()))?;
-            return Ok(vec![Input { name: names.join(", "), setting, excused: Excused::None }]);
+        let crds = match self.crds.as_slice() {
+            [] => module::crds_beside(&self.module, self.no_crd)?,
+            files => documents::read(files)?,
+        };
+        let given = if self.filenames.is_empty() { Vec::new() } else { documents::read(&self.filenames)? };
+        if findings.supported.is_err() {
+            return Ok(findings);
         }
-        let mut cases = Vec::new();
-        if has_cases(&self.cases()) {
-            for file in documents::files(&self.cases())? {
-                if let AnyCase::Root(case) = view_case::read(&file)? {
-                    cases.push((file, case));
-                }
+        let cases = self.cases()?;
+        if !are_for_views(by_fuel, &given)
+            && let (Some(by_time), Some(by_fuel)) = (by_time.guest(), by_fuel.guest())
+        {
+            findings.calls = self.calls(&by_time, &by_fuel, &given, &cases, &crds)?;
+        }
+        if let (Some(by_time), Some(by_fuel)) = (by_time.views(), by_fuel.views()) {
+            findings.views = views::tried(&by_time, &by_fuel, &crds, &given, (self.seed, self.objects));
+            for (file, case) in cases.iter().filter(|(_, case)| case.view.is_some()) {
+                let broken = views::broken(&by_fuel, case, &crds)
+                    .map_err(|error| Problem::new(format!("{}: {error:#}", file.display())))?;
+                let broken = broken.into_iter().map(|failure| (file.display().to_string(), failure));
+                findings.view_cases.extend(broken);
             }
         }
-        if cases.is_empty() {
-            let document = Document { source: "an empty root".into(), value: empty_root(guest.manifest()) };
-            // Where the CRD does not take an empty spec, the guest is asked all the same: it should say what it lacks, and not break.
-            let setting = setting(vec![document.clone()], Vec::new())
-                .or_else(|_| Setting::new(guest, vec![document], Vec::new(), now))
-                .map_err(|error| Problem::new(error.to_string()))?;
-            return Ok(vec![Input { name: "an empty spec".into(), setting, excused: Excused::OfTheRoot }]);
+        Ok(findings)
+    }
+
+    /// The golden cases beside the module, where nothing else is named.
+    fn cases(&self) -> Result<Vec<(PathBuf, Case)>, Problem> {
+        let folder = self.module.with_file_name("cases");
+        let is_any = folder.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+        if !self.filenames.is_empty() || !is_any {
+            return Ok(Vec::new());
         }
-        let mut inputs = Vec::new();
-        for (file, case) in cases {
-            let source = file.display().to_string();
-            let documents: Vec<Document> = case
-                .objects
-                .iter()
-                .map(|value| Document { source: source.clone(), value: value.clone() })
-                .collect();
-            let tried = match setting(documents.clone(), case.refusals.clone()) {
-                Err(SettingError::Refused { failure, .. }) if case::may_be_let_in(&case, &failure) => {
-                    Setting::new(guest, documents, case.refusals.clone(), now)
-                }
-                tried => tried,
-            };
-            let expected = case.expect.and_then(|expect| expect.failure).map(|failure| failure.reason);
-            let excused = expected.map_or(Excused::None, Excused::Expected);
-            match tried {
-                Ok(setting) => inputs.push(Input { name: source, setting, excused }),
+        let files = documents::files(&folder)?.into_iter();
+        files.map(|file| Ok((file.clone(), case::read(&file)?))).collect()
+    }
+
+    /// Asks a guest that reconciles: about its cases, about what is given, or else about a root with an empty spec.
+    fn calls(
+        &self,
+        by_time: &Guest,
+        by_fuel: &Guest,
+        given: &[Document],
+        cases: &[(PathBuf, Case)],
+        crds: &[Document],
+    ) -> Result<Vec<Call>, Problem> {
+        let subject = Subject::Reconciler(by_fuel.clone());
+        let mut calls = Vec::new();
+        for (file, case) in cases.iter().filter(|(_, case)| case.view.is_none()) {
+            let name = file.display().to_string();
+            let answer =
+                case.ask(&subject, crds).map_err(|error| Problem::new(format!("{name}: {error:#}")))?;
+            let excused = case.reason().map_or(Excused::None, |reason| Excused::Expected(reason.to_owned()));
+            match before_any_call(&answer) {
                 // The guest is not asked about what a host refuses before.
-                Err(SettingError::Refused { failure, .. }) if excused.has(Blame::Gate, &failure) => {}
-                Err(error @ SettingError::Refused { .. }) => return Err(Problem::failed(error.to_string())),
-                Err(error) => return Err(Problem::new(format!("{source}: {error}"))),
+                Some(refused) if excused.has(refused) => {}
+                Some(refused) => return Err(Problem::failed(format!("{name}: {}", refused.message))),
+                None => calls.push(Call::of(name, answer, &excused, by_time, by_fuel)),
             }
         }
-        Ok(inputs)
+        if !calls.is_empty() || cases.iter().any(|(_, case)| case.view.is_none()) {
+            return Ok(calls);
+        }
+        let now = case::time(None)?;
+        let objects = Objects { beside: crds, now, strict: true, ..Objects::default() };
+        let (name, objects, excused) = if given.is_empty() {
+            let value = empty_root(by_fuel.manifest());
+            let documents = vec![Document { source: "an empty root".into(), value }];
+            // Where the CRD does not take an empty spec, the guest is asked all the same: it should say what it lacks, and not break.
+            let objects = Objects { documents, expected: Some(""), ..objects };
+            ("an empty spec".to_owned(), objects, Excused::OfTheRoot)
+        } else {
+            let names: Vec<String> = self.filenames.iter().map(|file| file.display().to_string()).collect();
+            (names.join(", "), Objects { documents: given.to_vec(), ..objects }, Excused::None)
+        };
+        let answer = ask(&subject, objects)?;
+        match before_any_call(&answer) {
+            Some(refused) => Err(Problem::new(refused.message.clone())),
+            None => Ok(vec![Call::of(name, answer, &excused, by_time, by_fuel)]),
+        }
     }
 }
 
-fn has_cases(folder: &Path) -> bool {
-    folder.read_dir().is_ok_and(|mut entries| entries.next().is_some())
-}
-
-/// Whether objects from files are for the views of a module alone.
-fn are_backing(module: &Module, given: &[Document]) -> bool {
-    let has = |kind: &Kind| given.iter().any(|document| object::kind(&document.value) == *kind);
-    let reconciled = module.guest().is_some_and(|guest| has(&guest.manifest().reconciles));
-    !reconciled
-        && module.views().is_some_and(|views| views.manifest().views.iter().any(|view| has(&view.backing)))
+/// What a host would refuse before any call.
+fn before_any_call(answer: &Answer) -> Option<&Refused> {
+    answer.refused.first().filter(|_| answer.requests.is_none())
 }
 
 fn empty_root(manifest: &Manifest) -> Value {
@@ -262,44 +269,51 @@ fn empty_root(manifest: &Manifest) -> Value {
     json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "check"}, "spec": {}})
 }
 
-fn attempt(by_time: &Guest, by_fuel: &Guest, input: Input) -> Tried {
-    let report = run::run(by_fuel, &input.setting, true);
-    let microseconds = report.request.as_ref().map(|request| {
-        // A request is plain data with string keys, so that writing it as JSON cannot fail.
-        let text = serde_json::to_string(request).unwrap_or_default();
-        let call = || match by_time.reconcile(&text, &input.setting.call_limits) {
-            Ok(answer) => answer.stats.duration,
-            Err(error) => error.stats.duration,
+impl Call {
+    fn of(name: String, answer: Answer, excused: &Excused, by_time: &Guest, by_fuel: &Guest) -> Self {
+        let first = answer.requests.as_ref().map(|(first, _)| {
+            // A request is plain data with string keys, so that writing it as JSON cannot fail.
+            serde_json::to_string(first).unwrap_or_default()
+        });
+        let microseconds = first.map(|request| {
+            let call = || match by_time.reconcile(&request, &answer.limits) {
+                Ok(answer) => answer.stats.duration,
+                Err(error) => error.stats.duration,
+            };
+            let first = call();
+            // A guest that is slow is not called often.
+            let calls = if first.as_millis() > 10 { 1 } else { TIMED_CALLS };
+            let mut durations: Vec<_> = (0..calls).map(|_| call()).collect();
+            durations.sort();
+            let middle = durations.get(durations.len() / 2).copied().unwrap_or(first);
+            u64::try_from(middle.as_micros()).unwrap_or(u64::MAX)
+        });
+        let numbers = match (&answer.requests, answer.refused.as_slice()) {
+            (Some((_, last)), []) => numbers::tried(by_fuel, &answer.limits, last, answer.schema.as_ref()),
+            _ => Numbers::default(),
         };
-        let first = call();
-        // A guest that is slow is not called often.
-        let calls = if first.as_millis() > 10 { 1 } else { TIMED_CALLS };
-        let mut durations: Vec<_> = (0..calls).map(|_| call()).collect();
-        durations.sort();
-        let middle = durations.get(durations.len() / 2).copied().unwrap_or(first);
-        u64::try_from(middle.as_micros()).unwrap_or(u64::MAX)
-    });
-    let numbers = match (&report.answer, &report.last_request) {
-        (Some(_), Some(request)) => {
-            let schema = input.setting.schema.as_ref();
-            numbers::tried(by_fuel, &input.setting.call_limits, request, schema)
-                .unwrap_or_else(|why| Numbers { untried: Some(why), ..Numbers::default() })
+        let refused = answer.refused.first();
+        let outcome = match (refused, &answer.requests, answer.objects.len()) {
+            (Some(refused), ..) => refused.failure.reason.clone(),
+            (None, None, _) => "not asked".into(),
+            (None, Some(_), 1) => "1 child".into(),
+            (None, Some(_), count) => format!("{count} children"),
+        };
+        let refused = refused.filter(|refused| !excused.has(refused)).map(|refused| &refused.failure);
+        let failure = refused.or(answer.violation.as_ref()).or(numbers.failure.as_ref());
+        Self {
+            failure: failure.cloned(),
+            name,
+            microseconds,
+            stats: answer.calls.first().copied().unwrap_or_default(),
+            outcome,
+            numbers,
+            unchecked: answer.unchecked,
         }
-        _ => Numbers::default(),
-    };
-    let failure = bad(&report, &input.excused).or_else(|| numbers.failure.clone());
-    Tried {
-        name: input.name,
-        microseconds,
-        stats: report.calls.first().copied().unwrap_or_default(),
-        outcome: outcome(&report),
-        failure,
-        numbers,
-        unchecked: report.unchecked,
     }
 }
 
-/// The failures that an input excuses.
+/// The failures that are nothing to speak against the module.
 enum Excused {
     /// None: what is asked about should get an answer.
     None,
@@ -311,79 +325,138 @@ enum Excused {
 }
 
 impl Excused {
-    fn has(&self, blame: Blame, failure: &Failure) -> bool {
+    fn has(&self, refused: &Refused) -> bool {
         match self {
             Self::None => false,
-            Self::Expected(reason) => failure.reason == *reason && blame != Blame::Engine,
-            Self::OfTheRoot => matches!(blame, Blame::Guest | Blame::Gate),
+            Self::Expected(reason) => refused.failure.reason == *reason && refused.blame != Blame::Engine,
+            Self::OfTheRoot => matches!(refused.blame, Blame::Guest | Blame::Gate),
         }
     }
 }
 
-/// What speaks against the module.
-fn bad(report: &Report, excused: &Excused) -> Option<Failure> {
-    let failure = report.failure.as_ref().filter(|(blame, failure)| !excused.has(*blame, failure));
-    failure.map(|(_, failure)| failure).or(report.violation.as_ref()).cloned()
-}
-
-fn outcome(report: &Report) -> String {
-    match (&report.failure, &report.answer) {
-        (Some((_, failure)), _) => failure.reason.clone(),
-        (None, Some(answer)) => match answer.children.len() {
-            1 => "1 child".into(),
-            count => format!("{count} children"),
-        },
-        (None, None) => "not asked".into(),
+fn calls(findings: &Findings<'_>) -> Verdict {
+    let is_of_property = |failure: &Failure| OF_PROPERTIES.contains(&failure.reason.as_str());
+    Verdict {
+        lines: findings.calls.iter().map(call).collect(),
+        failure: findings.first(|failure| !is_of_property(failure)),
     }
 }
 
-fn shown(failure: &Failure) -> Value {
-    let mut shown = serde_json::to_value(failure).unwrap_or_default();
-    if let Some(fields) = shown.as_object_mut() {
-        fields.remove("apiVersion");
+fn call(call: &Call) -> String {
+    let time = call.microseconds.map_or_else(String::new, |time| format!("{time} us, "));
+    let Call { name, outcome, stats, .. } = call;
+    let fuel = stats.fuel.unwrap_or_default();
+    let memory = stats.peak_memory_bytes / 1024;
+    format!(
+        "{name}: {outcome}; {time}{fuel} fuel, {memory} KiB memory, {} bytes answer",
+        stats.response_bytes
+    )
+}
+
+fn deterministic(findings: &Findings<'_>) -> Verdict {
+    findings.of_reason(reasons::NOT_DETERMINISTIC, "yes".into())
+}
+
+fn idempotent(findings: &Findings<'_>) -> Verdict {
+    // What a failed call would have answered the second time, nobody knows.
+    let is_known = findings.failed().all(|(_, failure)| failure.reason == reasons::NUMBER_CHANGED);
+    let otherwise = if is_known { "yes" } else { "not known, since a call failed" };
+    findings.of_reason(reasons::NOT_IDEMPOTENT, otherwise.into())
+}
+
+/// How many numbers went through a guest as they are.
+fn numbers(findings: &Findings<'_>) -> Verdict {
+    let all = || findings.calls.iter().map(|call| &call.numbers);
+    let untried = all().find_map(|numbers| numbers.untried.as_ref());
+    let tried: usize = all().map(|numbers| numbers.tried).sum();
+    let otherwise = match (tried, all().map(|numbers| numbers.refused).sum::<usize>()) {
+        (0, 0) => untried.map_or("none were tried".into(), |why| format!("none were tried: {why}")),
+        (tried, 0) => format!("{tried} stay the same"),
+        (tried, refused) => format!("{tried} stay the same, {refused} were refused"),
+    };
+    findings.of_reason(reasons::NUMBER_CHANGED, otherwise)
+}
+
+fn laws(findings: &Findings<'_>) -> Verdict {
+    let of_cases =
+        findings.view_cases.iter().map(|(file, failure)| format!("no: {file}: {}", failure.message));
+    let in_cases = findings.view_cases.first().map(|(file, failure)| of(file, failure));
+    let in_search = findings.views.iter().find_map(|view| view.failure.clone());
+    Verdict {
+        lines: findings.views.iter().map(ViewTrial::line).chain(of_cases).collect(),
+        failure: in_cases.or(in_search),
     }
-    shown
+}
+
+fn cost(findings: &Findings<'_>) -> Verdict {
+    let lines = findings.views.iter().filter_map(ViewTrial::cost_line).collect();
+    Verdict { lines, failure: None }
+}
+
+fn supported(findings: &Findings<'_>) -> Verdict {
+    let failure = findings.supported.clone().err();
+    Verdict { lines: vec![yes_or(failure.as_ref(), "yes".into())], failure }
+}
+
+fn yes_or(failure: Option<&Failure>, otherwise: String) -> String {
+    failure.map_or(otherwise, |failure| format!("no: {failure}"))
+}
+
+/// A failure with what was asked about.
+fn of(name: &str, failure: &Failure) -> Failure {
+    Failure { message: format!("{} ({name})", failure.message), ..failure.clone() }
 }
 
 impl Findings<'_> {
+    /// What speaks against the module.
     fn failure(&self) -> Option<Failure> {
-        let tried = self.tried.iter().find_map(|tried| {
-            let failure = tried.failure.as_ref()?;
-            Some(Failure { message: format!("{} ({})", failure.message, tried.name), ..failure.clone() })
-        });
-        let view = self.views.iter().find_map(|view| view.failure.clone());
-        let case = self.view_cases.first().map(|(file, failure)| Failure {
-            message: format!("{} ({file})", failure.message),
-            ..failure.clone()
-        });
-        self.supported.clone().err().or(tried).or(case).or(view)
+        PROPERTIES.iter().find_map(|(_, property)| property(self).failure)
+    }
+
+    /// The calls that speak against the module.
+    fn failed(&self) -> impl Iterator<Item = (&Call, &Failure)> {
+        self.calls.iter().filter_map(|call| Some((call, call.failure.as_ref()?)))
+    }
+
+    /// The first failure of a call that is meant, with what was asked about.
+    fn first(&self, is_meant: impl Fn(&Failure) -> bool) -> Option<Failure> {
+        let (call, failure) = self.failed().find(|(_, failure)| is_meant(failure))?;
+        Some(of(&call.name, failure))
+    }
+
+    /// A property of the calls that a failure of this reason speaks against.
+    fn of_reason(&self, reason: &str, otherwise: String) -> Verdict {
+        if self.calls.is_empty() {
+            return Verdict::default();
+        }
+        let failure = self.failed().map(|(_, failure)| failure).find(|failure| failure.reason == reason);
+        Verdict {
+            lines: vec![yes_or(failure, otherwise)],
+            failure: self.first(|failure| failure.reason == reason),
+        }
     }
 
     fn data(&self) -> Value {
-        let module = &self.by_time;
-        let calls: Vec<Value> = self
-            .tried
-            .iter()
-            .map(|tried| {
-                json!({
-                    "input": tried.name,
-                    "outcome": tried.outcome,
-                    "microseconds": tried.microseconds,
-                    "fuel": tried.stats.fuel,
-                    "peakMemoryBytes": tried.stats.peak_memory_bytes,
-                    "responseBytes": tried.stats.response_bytes,
-                    "numbers": tried.numbers.tried,
-                    "refusedNumbers": tried.numbers.refused,
-                })
+        let module = self.module;
+        let call = |call: &Call| {
+            json!({
+                "input": call.name,
+                "outcome": call.outcome,
+                "microseconds": call.microseconds,
+                "fuel": call.stats.fuel,
+                "peakMemoryBytes": call.stats.peak_memory_bytes,
+                "responseBytes": call.stats.response_bytes,
+                "numbers": call.numbers.tried,
+                "refusedNumbers": call.numbers.refused,
             })
-            .collect();
+        };
         let mut data = json!({
             "file": self.path.display().to_string(),
             "digest": module.digest().to_string(),
             "sizeBytes": module.size_bytes(),
             "exports": module.interfaces(),
             "compileMilliseconds": module.compile_duration().as_millis(),
-            "calls": calls,
+            "calls": self.calls.iter().map(call).collect::<Vec<Value>>(),
             "supported": self.supported.is_ok(),
         });
         if let Some(guest) = module.guest() {
@@ -391,16 +464,16 @@ impl Findings<'_> {
         }
         if let Some(views) = module.views() {
             data["viewsManifest"] = json!(views.manifest());
-            data["views"] = self.views.iter().map(ViewFindings::data).collect();
+            data["views"] = self.views.iter().map(ViewTrial::data).collect();
         }
         if let Some(failure) = self.failure() {
-            data["failure"] = shown(&failure);
+            data["failure"] = json!(ShownFailure::from(&failure));
         }
         data
     }
 
     fn table(&self) -> String {
-        let module = &self.by_time;
+        let module = self.module;
         let mut rows = vec![
             ["Guest".into(), format!("{} {}", module.name(), module.version())],
             ["Digest".into(), module.digest().to_string()],
@@ -419,66 +492,19 @@ impl Findings<'_> {
             rows.push(["Views config".into(), config(views.manifest().config_schema.as_ref())]);
         }
         rows.push(["Compiled in".into(), format!("{} ms", module.compile_duration().as_millis())]);
-        for (index, tried) in self.tried.iter().enumerate() {
-            let name = if index == 0 { "Calls" } else { "" };
-            rows.push([name.into(), call(tried)]);
-        }
-        let yes_or = |failure: Option<&Failure>, yes: &str| {
-            failure.map_or(yes.to_owned(), |failure| format!("no: {failure}"))
-        };
-        let impure = self.tried.iter().filter_map(|tried| tried.failure.as_ref());
-        let of_reason = |reason: &'static str| impure.clone().find(move |failure| failure.reason == reason);
-        if !self.tried.is_empty() {
-            rows.push(["Deterministic".into(), yes_or(of_reason(reasons::NOT_DETERMINISTIC), "yes")]);
-            // What a failed call would have answered the second time, nobody knows.
-            let is_known = impure.clone().all(|failure| failure.reason == reasons::NUMBER_CHANGED);
-            let idempotent = if is_known { "yes" } else { "not known, since a call failed" };
-            rows.push(["Idempotent".into(), yes_or(of_reason(reasons::NOT_IDEMPOTENT), idempotent)]);
-            rows.push([
-                "Numbers".into(),
-                yes_or(of_reason(reasons::NUMBER_CHANGED), &numbers_line(&self.tried)),
-            ]);
-        }
-        let rows_of = |name: &str, lines: Vec<String>| {
-            let name = (!lines.is_empty()).then(|| name.to_owned());
-            name.map(|name| [name, lines.join("\n")])
-        };
-        let of_cases =
-            self.view_cases.iter().map(|(file, failure)| format!("no: {file}: {}", failure.message));
-        rows.extend(rows_of("Laws", self.views.iter().map(ViewFindings::line).chain(of_cases).collect()));
-        rows.extend(rows_of("Cost", self.views.iter().filter_map(ViewFindings::cost_line).collect()));
-        rows.push(["Supported".into(), yes_or(self.supported.as_ref().err(), "yes")]);
+        rows.extend(PROPERTIES.iter().filter_map(|(name, property)| row(name, property(self).lines)));
         output::columns(&rows)
     }
 
     /// What shows that views break laws, as YAML.
     fn counterexamples(&self) -> Result<String, Problem> {
-        let all: Vec<Option<String>> =
-            self.views.iter().map(ViewFindings::counterexample).collect::<Result<_, _>>()?;
-        Ok(all.into_iter().flatten().collect())
+        self.views.iter().map(ViewTrial::counterexample).collect()
     }
 }
 
-/// How many numbers went through a guest as they are.
-fn numbers_line(tried: &[Tried]) -> String {
-    let sum = |count: fn(&Numbers) -> usize| tried.iter().map(|tried| count(&tried.numbers)).sum::<usize>();
-    let untried = tried.iter().find_map(|tried| tried.numbers.untried.as_ref());
-    match (sum(|numbers| numbers.tried), sum(|numbers| numbers.refused)) {
-        (0, 0) => untried.map_or("none were tried".into(), |why| format!("none were tried: {why}")),
-        (tried, 0) => format!("{tried} stay the same"),
-        (tried, refused) => format!("{tried} stay the same, {refused} were refused"),
-    }
-}
-
-fn call(tried: &Tried) -> String {
-    let time = tried.microseconds.map_or_else(String::new, |time| format!("{time} us, "));
-    let stats = &tried.stats;
-    let fuel = stats.fuel.unwrap_or_default();
-    let memory = stats.peak_memory_bytes / 1024;
-    format!(
-        "{}: {}; {time}{fuel} fuel, {memory} KiB memory, {} bytes answer",
-        tried.name, tried.outcome, stats.response_bytes
-    )
+/// A row of the table, if there is something to say.
+fn row(name: &str, lines: Vec<String>) -> Option<[String; 2]> {
+    (!lines.is_empty()).then(|| [name.to_owned(), lines.join("\n")])
 }
 
 fn children(manifest: &Manifest) -> String {
@@ -492,8 +518,6 @@ fn children(manifest: &Manifest) -> String {
 
 /// What the guest looks at, patches and has go besides its children, and what that asks of the CRD of its roots.
 fn powers(manifest: &Manifest) -> Vec<[String; 2]> {
-    let row =
-        |name: &str, lines: Vec<String>| (!lines.is_empty()).then(|| [name.to_owned(), lines.join("\n")]);
     let needs = manifest.needs.iter().map(|need| {
         let indexes = if need.indexes.is_empty() { "" } else { " by " };
         format!("{} {}{indexes}{}", need.api_version, need.kind, need.indexes.join(", "))

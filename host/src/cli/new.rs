@@ -115,7 +115,7 @@ impl New {
         let mut last = format!("simulate {dir}/{name}.wasm");
         if *view {
             does = "serves the view";
-            last = format!("render {dir}/{name}.wasm -f {dir}/sample.yaml -o table");
+            last = format!("render {dir}/{name}.wasm -f {dir}/sample.yaml");
         }
         output::print(&format!(
             "{dir}: a guest that {does} {kind} ({group}/v1)\n\nNext:\n  pintle build {dir}\n  pintle test {dir}/{name}.wasm {dir}/cases\n  pintle check {dir}/{name}.wasm\n  pintle {last}\n"

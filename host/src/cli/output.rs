@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use clap::ValueEnum;
 use serde::Serialize;
+use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
 use super::problem::Problem;
@@ -65,9 +66,18 @@ pub fn yaml(value: &impl Serialize) -> Result<String, Problem> {
 }
 
 /// Several values as YAML documents.
-pub(super) fn documents(values: &[serde_json::Value]) -> Result<String, Problem> {
+pub(super) fn documents(values: &[Value]) -> Result<String, Problem> {
     let texts: Vec<String> = values.iter().map(|value| text(value, Data::Yaml)).collect::<Result<_, _>>()?;
     Ok(texts.join("---\n"))
+}
+
+/// Objects as kubectl prints them: in JSON, several are a List.
+pub(super) fn objects(values: &[Value], form: Data) -> Result<String, Problem> {
+    match (values, form) {
+        ([one], form) => text(one, form),
+        (all, Data::Yaml) => documents(all),
+        (all, Data::Json) => text(&json!({"apiVersion": "v1", "kind": "List", "items": all}), Data::Json),
+    }
 }
 
 /// Writes to the standard output. A reader that has seen enough and closed it is no error.

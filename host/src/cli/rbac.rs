@@ -177,13 +177,7 @@ impl Rbac {
                 rights::objects(&exposed, GATEWAY)
             }
         };
-        output::print(&match (objects.as_slice(), self.output) {
-            ([one], form) => output::text(one, form)?,
-            (all, Data::Yaml) => output::documents(all)?,
-            (all, Data::Json) => {
-                output::text(&json!({"apiVersion": "v1", "kind": "List", "items": all}), Data::Json)?
-            }
-        })?;
+        output::print(&output::objects(&objects, self.output)?)?;
         Ok(CommandStatus::Fine)
     }
 }

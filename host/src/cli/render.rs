@@ -1,22 +1,13 @@
 //! The command `pintle render`: it prints what a guest answers, without a cluster.
 
-mod views;
+use std::path::PathBuf;
 
-use std::{collections::BTreeMap, path::PathBuf};
-
-use clap::{Args, ValueEnum};
-use jiff::Timestamp;
-use pintle_engine::Module;
+use clap::Args;
 use pintle_offline as offline;
 use pintle_offline::{
-    case,
-    documents::{self, Document},
-    run,
-    setting::{Setting, SettingError, with_crds},
+    ask::{self, Objects, ask},
+    case, documents,
 };
-use pintle_runtime::clock;
-use serde::Serialize;
-use serde_json::{Map, Value};
 
 use super::{
     module,
@@ -38,8 +29,8 @@ use super::{
 ///
 /// If there is no answer, `failure` is printed instead and the exit code is 1.
 ///
-/// If the files contain objects behind a view of the guest instead, the output has what the view shows of them: as objects, or as
-/// the table of `kubectl get` with `-o table`. The files can also contain Views, which name the views and have their configs.
+/// If the files contain objects behind a view of the guest instead, the output has the objects that the view shows of them. The files can
+/// also contain Views, which name the views and have their configs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -56,7 +47,7 @@ Examples:
 
   # Print what a view shows of some Pods
   kubectl get pods -o yaml |
-    pintle render farm.wasm -f - -o table
+    pintle render farm.wasm -f -
 
   # Read the objects from a cluster
   kubectl get webserver,deployment -l app=web -o yaml |
@@ -69,7 +60,7 @@ pub(super) struct Render {
     #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1)]
     filenames: Vec<PathBuf>,
 
-    /// Time of the call (RFC 3339) [default: 2000-01-01T00:00:00Z; for a table, the time of this machine]
+    /// Time of the call (RFC 3339) [default: 2000-01-01T00:00:00Z]
     #[arg(long, value_name = "TIME")]
     now: Option<String>,
 
@@ -85,137 +76,40 @@ pub(super) struct Render {
     #[arg(long)]
     no_native: bool,
 
-    /// Output format. One of yaml or json, and for views also table or wide
-    #[arg(
-        short,
-        long,
-        value_name = "yaml|json|table|wide",
-        default_value = "yaml",
-        hide_possible_values = true
-    )]
-    output: Form,
-}
-
-/// The form of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
-    /// YAML.
-    Yaml,
-    /// JSON, indented.
-    Json,
-    /// As `kubectl get` prints it.
-    Table,
-    /// With the columns of low priority.
-    Wide,
-}
-
-/// The answer as it is printed.
-#[derive(Serialize)]
-struct Rendered {
-    children: Vec<Value>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    stages: BTreeMap<String, u32>,
-    status: Map<String, Value>,
-    conditions: Vec<pintle_wit::GuestCondition>,
-    events: Vec<pintle_wit::Event>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    patches: Vec<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    evictions: Option<pintle_wit::Evictions>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    needs: Vec<pintle_wit::Need>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ready: Option<Value>,
+    /// Output format. One of yaml or json
+    #[arg(short, long, value_name = "yaml|json", default_value = "yaml", hide_possible_values = true)]
+    output: Data,
 }
 
 impl Render {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
-        let engine = offline::engine()?;
-        let module = module::load(&engine, &self.module)?;
-        let documents = documents::read(&self.filenames)?;
-        if views::are_backing(&module, &documents) {
-            return self.views(&module, documents);
+        let module = module::load(&offline::engine()?, &self.module)?;
+        let (subjects, unused) = ask::subjects(&module, documents::read(&self.filenames)?);
+        unused.iter().for_each(|unused| eprintln!("warning: {unused}"));
+        if subjects.is_empty() {
+            let views: Vec<String> = module.views().iter().flat_map(module::views).collect();
+            return Err(Problem::new("no object in the files is one that a view shows")
+                .hint(format!("the views of the module: {}", views.join("; "))));
         }
-        let guest = module::guest_of(&module, &self.module)?;
-        let output = match self.output {
-            Form::Yaml => Data::Yaml,
-            Form::Json => Data::Json,
-            Form::Table | Form::Wide => {
-                return Err(Problem::new("the answer of a guest is no table")
-                    .hint("a table is printed of what a view shows; use -o yaml or -o json"));
-            }
-        };
-        let now = self.time()?;
-        let beside = module::crds_beside(&self.module, self.no_crd)?;
-        let documents = with_crds(guest.manifest(), documents, &beside);
-        let setting = match Setting::new(&guest, documents, Vec::new(), now) {
-            Ok(setting) => setting,
-            Err(SettingError::Refused { source_name, failure }) => {
-                return fail(&format!("{source_name}: {failure}"), &failure, output);
-            }
-            Err(error) => return Err(Problem::new(error.to_string())),
-        };
-        for unused in &setting.unused {
-            eprintln!("warning: {unused}");
-        }
-        let report = run::run(&guest, &setting, false);
-        let failed = match (&report.failure, &report.violation) {
-            (Some((blame, failure)), _) => Some((format!("{}: {failure}", blame.what()), failure)),
-            (None, Some(failure)) => Some((failure.to_string(), failure)),
-            (None, None) => None,
-        };
-        if let Some((message, failure)) = failed {
-            let native = Native::new(&self.module, !self.no_native);
-            let said = report.trapped.as_ref().and_then(|at| native.says(at.function, &at.request));
-            let said = said.map(|said| format!("\n{said}")).unwrap_or_default();
-            return fail(&format!("{message}{said}"), failure, output);
-        }
-        module::warn_unchecked(&report.unchecked);
-        for refused in &report.refused {
-            eprintln!("warning: {refused}");
-        }
-        let answer = report.answer.unwrap_or_default();
-        let ready = report.ready.map(|ready| {
-            serde_json::json!({"status": ready.status, "reason": ready.reason, "message": ready.message})
-        });
-        let rendered = Rendered {
-            children: if self.full { answer.children } else { answer.plain_children() },
-            stages: answer.stages,
-            status: answer.status,
-            conditions: answer.conditions,
-            events: answer.events,
-            patches: answer.patches,
-            evictions: answer.evictions,
-            needs: answer.needs,
-            ready,
-        };
-        output::print(&output::text(&rendered, output)?)?;
-        Ok(CommandStatus::Fine)
-    }
-
-    /// The time of the call.
-    fn time(&self) -> Result<Timestamp, Problem> {
-        case::time(self.now.as_deref()).map_err(|error| Problem::new(format!("--now: {error}")))
-    }
-
-    /// Prints what the views of a module show of objects.
-    fn views(&self, module: &Module, documents: Vec<Document>) -> Result<CommandStatus, Problem> {
-        let now = match (self.output, &self.now) {
-            (Form::Table | Form::Wide, None) => clock::now(),
-            _ => self.time()?,
-        };
+        let now = case::time(self.now.as_deref()).map_err(|error| Problem::new(format!("--now: {error}")))?;
         let beside = module::crds_beside(&self.module, self.no_crd)?;
         let native = Native::new(&self.module, !self.no_native);
-        views::render(module, documents, &beside, self.output, now, &native)
+        let (mut status, mut printed) = (CommandStatus::Fine, Vec::new());
+        for (subject, documents) in subjects {
+            let objects = Objects { documents, beside: &beside, now, ..Objects::default() };
+            let answer = ask(&subject, objects)?;
+            let said = answer.trapped.as_ref().and_then(|at| native.says(at.function, &at.request));
+            let warnings = answer.unused.iter().chain(&answer.refusals);
+            warnings.for_each(|warning| eprintln!("warning: {warning}"));
+            module::warn_unchecked(&answer.unchecked);
+            for error in answer.errors() {
+                eprintln!("error: {error}");
+                status = CommandStatus::Failed;
+            }
+            said.iter().for_each(|said| eprintln!("{said}"));
+            printed.extend(answer.documents(self.full));
+        }
+        output::print(&output::objects(&printed, self.output)?)?;
+        Ok(status)
     }
-}
-
-fn fail(message: &str, failure: &pintle_wit::Failure, output: Data) -> Result<CommandStatus, Problem> {
-    eprintln!("error: {message}");
-    let mut failure = serde_json::to_value(failure)?;
-    if let Some(fields) = failure.as_object_mut() {
-        fields.remove("apiVersion");
-    }
-    output::print(&output::text(&serde_json::json!({ "failure": failure }), output)?)?;
-    Ok(CommandStatus::Failed)
 }

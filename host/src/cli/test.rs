@@ -9,9 +9,9 @@ use clap::Args;
 use pintle_engine::Module;
 use pintle_offline as offline;
 use pintle_offline::{
-    case::{self, CaseResult},
+    case,
     documents::{self, Document},
-    views::case::{self as view_case, AnyCase},
+    shown::Shown,
 };
 use pintle_wit::Kind;
 use serde::Serialize;
@@ -78,46 +78,54 @@ pub(super) struct Test {
 }
 
 /// What came of one file.
+#[derive(Default, Serialize)]
 struct CaseReport {
-    path: PathBuf,
+    file: String,
     passed: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     updated: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     problems: Vec<String>,
-    difference: Option<(String, String)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    difference: Option<String>,
+    #[serde(skip)]
     unchecked: BTreeSet<Kind>,
+}
+
+#[derive(Serialize)]
+struct Expectation<'a> {
+    expect: &'a Shown,
 }
 
 impl Test {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         self.in_order()?;
-        let engine = offline::engine()?;
-        let module = module::load(&engine, &self.module)?;
+        let module = module::load(&offline::engine()?, &self.module)?;
         let mut files = Vec::new();
         for path in &self.cases {
             files.extend(documents::files(path)?);
         }
         let beside = module::crds_beside(&self.module, self.no_crd)?;
         let native = Native::new(&self.module, !self.no_native);
-        let mut outcomes = Vec::new();
+        let colours = self.output.data().map_or_else(Colours::of_stdout, |_| Colours::none());
+        let mut reports = Vec::new();
         for file in files {
-            let outcome = self.case(&module, &file, &beside, &native)?;
+            let report = self.case(&module, &file, &beside, &native, colours)?;
             if self.output == Format::Table {
-                output::print(&described(&outcome, Colours::of_stdout()))?;
+                output::print(&described(&report, colours))?;
             }
-            outcomes.push(outcome);
+            reports.push(report);
         }
-        module::warn_unchecked(&outcomes.iter().flat_map(|outcome| outcome.unchecked.clone()).collect());
-        let failed = outcomes.iter().filter(|outcome| !outcome.passed).count();
-        match self.output.data() {
-            Some(form) => output::print(&data(&outcomes, form)?)?,
-            None => {
-                let updated = match outcomes.iter().filter(|outcome| outcome.updated).count() {
-                    0 => String::new(),
-                    updated => format!(", {updated} updated"),
-                };
-                output::print(&format!("{} passed, {failed} failed{updated}\n", outcomes.len() - failed))?;
-            }
-        }
+        module::warn_unchecked(&reports.iter().flat_map(|report| report.unchecked.clone()).collect());
+        let passed = reports.iter().filter(|report| report.passed).count();
+        let failed = reports.len() - passed;
+        output::print(&match self.output.data() {
+            Some(form) => output::text(&json!({"cases": reports, "passed": passed, "failed": failed}), form)?,
+            None => match reports.iter().filter(|report| report.updated).count() {
+                0 => format!("{passed} passed, {failed} failed\n"),
+                updated => format!("{passed} passed, {failed} failed, {updated} updated\n"),
+            },
+        })?;
         Ok(if failed == 0 { CommandStatus::Fine } else { CommandStatus::Failed })
     }
 
@@ -133,133 +141,74 @@ impl Test {
         }
     }
 
+    /// Runs a case, and writes its expectations where that is wanted.
     fn case(
         &self,
         module: &Module,
         file: &Path,
         beside: &[Document],
         native: &Native<'_>,
+        colours: Colours,
     ) -> Result<CaseReport, Problem> {
-        match view_case::read(file) {
-            Ok(AnyCase::Root(case)) => {
-                let guest = module.guest().ok_or_else(|| {
-                    anyhow::anyhow!(
-                        "{}: the module serves views alone: name the case's with `view`",
-                        file.display()
-                    )
-                });
-                self.settle(file, guest.and_then(|guest| case::judge(&guest, file, &case, beside)), native)
-            }
-            Ok(AnyCase::View(case)) => {
-                let views = module
-                    .views()
-                    .ok_or_else(|| anyhow::anyhow!("{}: the module serves no views", file.display()));
-                let verdict = views.and_then(|views| view_case::judge(&views, file, &case, beside));
-                self.settle(file, verdict, native)
-            }
-            Err(error) => self.settle(file, Err::<CaseResult, _>(error), native),
-        }
-    }
-
-    /// Says what came of a case, and writes its expectations where that is wanted.
-    fn settle<Found: Serialize + PartialEq>(
-        &self,
-        file: &Path,
-        verdict: anyhow::Result<CaseResult<Found>>,
-        native: &Native<'_>,
-    ) -> Result<CaseReport, Problem> {
-        let mut outcome = CaseReport {
-            path: file.to_owned(),
-            passed: false,
-            updated: false,
-            problems: Vec::new(),
-            difference: None,
-            unchecked: BTreeSet::new(),
-        };
-        // A case that cannot be read is a case that failed: the others still run.
-        let verdict = match verdict {
-            Ok(verdict) => verdict,
+        let mut report = CaseReport { file: file.display().to_string(), ..CaseReport::default() };
+        // A case that cannot be judged is a case that failed: the others still run.
+        let judged = case::read(file).and_then(|case| case::judge(module, file, &case, beside));
+        let result = match judged {
+            Ok(result) => result,
             Err(error) => {
-                outcome.problems.push(format!("{error:#}"));
-                return Ok(outcome);
+                report.problems.push(format!("{error:#}"));
+                return Ok(report);
             }
         };
-        outcome.passed = verdict.passed();
-        outcome.unchecked.clone_from(&verdict.unchecked);
-        outcome.problems.clone_from(&verdict.problems);
-        if outcome.passed {
-            return Ok(outcome);
+        report.passed = result.passed();
+        report.problems = result.problems;
+        report.unchecked = result.unchecked;
+        if report.passed {
+            return Ok(report);
         }
-        if self.update && !verdict.is_recordable {
-            outcome.problems.push(
+        let differs = result.expected.as_ref() != Some(&result.found);
+        if self.update && !result.is_recordable {
+            report.problems.push(
                 "the case is left as it is: --update records answers and failures of the guest's own".into(),
             );
-        } else if self.update && verdict.expected.as_ref() != Some(&verdict.found) {
+        } else if self.update && differs {
             let text = documents::read_text(file)?;
-            let expect = output::yaml(&Expectation { expect: &verdict.found })?;
+            let expect = output::yaml(&Expectation { expect: &result.found })?;
             std::fs::write(file, case::updated(&text, &expect))
                 .map_err(|error| Problem::new(format!("{} cannot be written: {error}", file.display())))?;
-            outcome.updated = true;
-            outcome.passed = verdict.problems.is_empty();
-            return Ok(outcome);
+            report.updated = true;
+            report.passed = report.problems.is_empty();
+            return Ok(report);
         }
-        if verdict.expected.as_ref() != Some(&verdict.found) {
-            outcome.problems.extend(verdict.message);
-        }
-        match &verdict.expected {
-            None if self.update => {}
-            None => outcome
-                .problems
-                .push("the case expects nothing: run again with --update, and look at what it writes".into()),
-            Some(expected) if *expected != verdict.found => {
-                outcome.difference = Some((output::yaml(expected)?, output::yaml(&verdict.found)?));
+        if differs {
+            report.problems.extend(result.message);
+            if let Some(expected) = &result.expected {
+                let (expected, found) = (output::yaml(expected)?, output::yaml(&result.found)?);
+                report.difference = Some(output::difference(&expected, &found, colours));
+            } else if !self.update {
+                report.problems.push(
+                    "the case expects nothing: run again with --update, and look at what it writes".into(),
+                );
             }
-            Some(_) => {}
         }
-        outcome.problems.extend(verdict.trapped.and_then(|at| native.says(at.function, &at.request)));
-        Ok(outcome)
+        report.problems.extend(result.trapped.and_then(|at| native.says(at.function, &at.request)));
+        Ok(report)
     }
 }
 
-#[derive(Serialize)]
-struct Expectation<'a, Found> {
-    expect: &'a Found,
-}
-
-fn described(outcome: &CaseReport, colours: Colours) -> String {
-    let word = match (outcome.passed, outcome.updated) {
+fn described(report: &CaseReport, colours: Colours) -> String {
+    let word = match (report.passed, report.updated) {
         (true, true) => colours.green("update"),
         (true, false) => colours.green("ok    "),
         (false, _) => colours.red("FAILED"),
     };
-    let mut text = format!("{word}  {}\n", outcome.path.display());
-    for problem in &outcome.problems {
+    let mut text = format!("{word}  {}\n", report.file);
+    for problem in &report.problems {
         text.push_str(&format!("        {problem}\n"));
     }
-    if let Some((expected, found)) = &outcome.difference {
+    if let Some(difference) = &report.difference {
         text.push_str(&colours.faint("        - what the case expects\n        + what the guest answers\n"));
-        text.push_str(&output::difference(expected, found, colours));
+        text.push_str(difference);
     }
     text
-}
-
-fn data(outcomes: &[CaseReport], form: Data) -> Result<String, Problem> {
-    let cases: Vec<_> = outcomes
-        .iter()
-        .map(|outcome| {
-            let mut case = json!({"file": outcome.path.display().to_string(), "passed": outcome.passed});
-            if outcome.updated {
-                case["updated"] = true.into();
-            }
-            if !outcome.problems.is_empty() {
-                case["problems"] = json!(outcome.problems);
-            }
-            if let Some((expected, found)) = &outcome.difference {
-                case["difference"] = output::difference(expected, found, Colours::none()).into();
-            }
-            case
-        })
-        .collect();
-    let failed = outcomes.iter().filter(|outcome| !outcome.passed).count();
-    output::text(&json!({"cases": cases, "passed": outcomes.len() - failed, "failed": failed}), form)
 }

@@ -44,21 +44,18 @@ pub struct Numbers {
 
 /// Asks about roots like that of `request`, each with another number at one of the fields that take numbers: those that the root has, and
 /// those that the schema of its CRD declares. Roots that the CRD refuses are left out.
-///
-/// # Errors
-/// Why the schema cannot be evaluated.
-pub fn tried(
-    guest: &Guest,
-    limits: &CallLimits,
-    request: &Request,
-    schema: Option<&Value>,
-) -> Result<Numbers, String> {
-    let structural = schema.map(Structural::compile).transpose();
-    let structural = structural.map_err(|unsupported| format!("the schema of the CRD: {unsupported}"))?;
+pub fn tried(guest: &Guest, limits: &CallLimits, request: &Request, schema: Option<&Value>) -> Numbers {
+    let structural = match schema.map(Structural::compile).transpose() {
+        Ok(structural) => structural,
+        Err(unsupported) => {
+            let untried = Some(format!("the schema of the CRD: {unsupported}"));
+            return Numbers { untried, ..Numbers::default() };
+        }
+    };
     let allows =
         |root: &Value| structural.as_ref().is_none_or(|schema| schema.validate(root, None).is_empty());
     let ask = |request: &Request| guest.reconcile(&text_of(request), limits).map(|answer| answer.response);
-    Ok(judge(request, schema, allows, ask))
+    judge(request, schema, allows, ask)
 }
 
 /// The same with functions: what the CRD allows, and the guest.

@@ -11,7 +11,7 @@ use super::{
     fields,
     view::{View, without_host_parts},
 };
-use crate::{difference::differences, numbers, run::Blame};
+use crate::{ask::Blame, difference::differences, numbers};
 
 /// How many differences a message lists.
 const LISTED: usize = 5;
@@ -254,10 +254,10 @@ pub fn kept(
         fields::normal(&object)
     };
     let changed = differences(&of(object), &of(&after), LISTED);
-    match changed.is_empty() {
-        true => Ok(()),
-        false => Err(broken(Law::Kept, changed.join("; ")).written(&written).stored(&stored)),
+    if changed.is_empty() {
+        return Ok(());
     }
+    Err(broken(Law::Kept, changed.join("; ")).written(&written).stored(&stored))
 }
 
 /// What somebody writes is shown as it was written. `status` is apart: it is shown, and not written.
@@ -293,10 +293,10 @@ pub fn written(
         None => Value::Null,
     };
     let changed = differences(&view.comparable(written), &view.comparable(&shown), LISTED);
-    match changed.is_empty() {
-        true => Ok(Write::Stored),
-        false => Err(broken(changed.join("; "), &object).shown(&shown)),
+    if changed.is_empty() {
+        return Ok(Write::Stored);
     }
+    Err(broken(changed.join("; "), &object).shown(&shown))
 }
 
 /// What the guest stores, or why the guest refuses; it must be the same when the guest is asked again.
@@ -321,7 +321,7 @@ fn store(
 }
 
 /// Why a gateway refuses a write.
-pub(super) fn said(refusal: &Refusal) -> String {
+pub(crate) fn said(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Invalid(causes) => {
             let causes: Vec<String> =

@@ -45,8 +45,12 @@ pub struct Searched {
     pub sample: Vec<Value>,
 }
 
-/// Tries the laws on this many objects of the backing kind, and for a writable view on as many writes. Equal seeds try equal objects.
-pub fn search(view: &View<'_>, guest: &impl Functions, seed: u64, count: usize) -> Searched {
+/// Tries the laws on these objects, on as many of the backing kind as are to be made, and for a writable view on as many writes. Equal seeds
+/// try equal objects.
+pub fn search(view: &View<'_>, guest: &impl Functions, given: &[Value], seed: u64, count: usize) -> Searched {
+    if let Err(broken) = hold(view, guest, given) {
+        return Searched { broken: Some(broken), ..Searched::default() };
+    }
     let declared = view.manifest.reads.iter().chain(&view.manifest.writes);
     let paths: Vec<Vec<String>> = declared.map(|path| fields::steps(path)).collect();
     let backing = view.backing.shape().map(|(shape, always, is_namespaced)| {
@@ -105,7 +109,7 @@ impl Searched {
 ///
 /// # Errors
 /// The first law that is broken.
-pub fn hold(view: &View<'_>, guest: &impl Functions, objects: &[Value]) -> Result<(), Broken> {
+fn hold(view: &View<'_>, guest: &impl Functions, objects: &[Value]) -> Result<(), Broken> {
     let items = laws::answers(guest, objects)?;
     for (object, item) in objects.iter().zip(&items) {
         laws::kept(view, guest, object, laws::total(object, item)?)?;

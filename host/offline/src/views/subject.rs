@@ -3,8 +3,8 @@
 use std::{cell::RefCell, time::Duration};
 
 use pintle_core::reasons;
-use pintle_engine::{CallError, CallLimits, CallStats, Origin, Views};
-use pintle_schema::config_schema::{self, ConfigSchema};
+use pintle_engine::{CallError, CallLimits, Views};
+use pintle_schema::config_schema;
 use pintle_wit::{
     Failure,
     views::{SHOW_BYTES, SHOW_OBJECTS_MAX, ShowRequest, StoreRequest},
@@ -16,13 +16,14 @@ use super::{
     view::View,
 };
 use crate::{
+    ask::{Blame, Trapped},
     documents::Document,
-    run::{Blame, Trapped},
+    guest::text_of,
 };
 
 /// A view of a module under test.
 #[derive(Debug)]
-pub struct Subject<'a> {
+pub struct ViewGuest<'a> {
     /// The view, with the schemas that its laws need.
     pub view: View<'a>,
     module: &'a Views,
@@ -30,26 +31,7 @@ pub struct Subject<'a> {
     trapped: RefCell<Option<Trapped>>,
 }
 
-/// What the calls for some objects cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
-    /// The time of all calls.
-    pub duration: Duration,
-    /// Their fuel, where it is counted.
-    pub fuel: u64,
-    /// The most memory of any call, in bytes.
-    pub peak_memory_bytes: usize,
-}
-
-impl Cost {
-    fn add(&mut self, stats: &CallStats) {
-        self.duration += stats.duration;
-        self.fuel += stats.fuel.unwrap_or_default();
-        self.peak_memory_bytes = self.peak_memory_bytes.max(stats.peak_memory_bytes);
-    }
-}
-
-impl<'a> Subject<'a> {
+impl<'a> ViewGuest<'a> {
     /// The view of this name. `config` is that of its View; null has the guest take its defaults. Documents that are no CRD of the backing
     /// kind play no part.
     ///
@@ -61,7 +43,7 @@ impl<'a> Subject<'a> {
             let message = format!("the module has no view {name}; it has: {}", names.join(", "));
             Failure::terminal(reasons::INVALID, message).at("view")
         })?;
-        checked_config(module)?.check(&config)?;
+        config_schema::supports_views(module.manifest()).map_err(Failure::from)?.check(&config)?;
         let view = View::new(manifest, crds)?;
         Ok(Self { view, module, config, trapped: RefCell::default() })
     }
@@ -71,18 +53,21 @@ impl<'a> Subject<'a> {
         self.trapped.borrow().clone()
     }
 
-    /// What it costs to show objects, by this module: it may be loaded otherwise than the one under test.
+    /// How long it takes to show objects, and how much fuel where it is counted, by this module: it may be loaded otherwise than the one
+    /// under test.
     ///
     /// # Errors
     /// When there is no answer about any of them.
-    pub fn cost(&self, module: &Views, objects: &[Value]) -> Result<Cost, Unanswered> {
-        let mut cost = Cost::default();
+    pub fn cost(&self, module: &Views, objects: &[Value]) -> Result<(Duration, u64), Unanswered> {
+        let (mut duration, mut fuel) = (Duration::ZERO, 0);
         for batch in batches(&self.seen(objects)) {
             let request = self.request(batch);
             let answer = module.show(&request, batch.len(), &CallLimits::default());
-            cost.add(&answer.map_err(|error| self.unanswered("show", &request, error))?.stats);
+            let stats = answer.map_err(|error| self.unanswered("show", &request, error))?.stats;
+            duration += stats.duration;
+            fuel += stats.fuel.unwrap_or_default();
         }
-        Ok(cost)
+        Ok((duration, fuel))
     }
 
     /// Objects as the guest sees them: without what is the host's, and cut to what the view declares.
@@ -91,7 +76,7 @@ impl<'a> Subject<'a> {
     }
 
     fn request(&self, objects: &[Value]) -> String {
-        text(&ShowRequest {
+        text_of(&ShowRequest {
             view: self.view.manifest.name.clone(),
             config: self.config.clone(),
             objects: objects.to_vec(),
@@ -100,23 +85,12 @@ impl<'a> Subject<'a> {
     }
 
     fn unanswered(&self, function: &'static str, request: &str, error: CallError) -> Unanswered {
-        let blame = match error.origin {
-            Origin::Guest => Blame::Guest,
-            Origin::Engine => Blame::Engine,
-        };
-        if blame == Blame::Engine && error.failure.reason == reasons::TRAP {
-            let trapped = || Trapped { function, request: request.to_owned() };
-            self.trapped.borrow_mut().get_or_insert_with(trapped);
-        }
-        Unanswered { blame, failure: *error.failure }
+        Trapped::note(&mut self.trapped.borrow_mut(), &error, function, request);
+        Unanswered { blame: Blame::of(&error), failure: *error.failure }
     }
 }
 
-fn checked_config(module: &Views) -> Result<ConfigSchema, Failure> {
-    config_schema::supports_views(module.manifest()).map_err(Failure::from)
-}
-
-impl Functions for Subject<'_> {
+impl Functions for ViewGuest<'_> {
     fn show(&self, objects: &[Value]) -> Result<Shown, Unanswered> {
         let mut shown = Shown { items: Vec::new(), text: String::new() };
         for batch in batches(&self.seen(objects)) {
@@ -132,7 +106,7 @@ impl Functions for Subject<'_> {
     fn store(&self, written: &Value, current: Option<&Value>) -> Result<Map<String, Value>, Unanswered> {
         let object =
             self.view.asked(written).map_err(|failure| Unanswered { blame: Blame::Gate, failure })?;
-        let request = text(&StoreRequest {
+        let request = text_of(&StoreRequest {
             view: self.view.manifest.name.clone(),
             config: self.config.clone(),
             object,
@@ -144,11 +118,6 @@ impl Functions for Subject<'_> {
             Err(error) => Err(self.unanswered("store", &request, error)),
         }
     }
-}
-
-fn text(request: &impl serde::Serialize) -> String {
-    // A request is plain data with string keys, so that writing it as JSON cannot fail.
-    serde_json::to_string(request).unwrap_or_default()
 }
 
 /// The objects in parts that each fit into a request.

@@ -10,7 +10,7 @@ use pintle_core::{
 };
 use pintle_schema::{builtin, openapi::CrdVersion, shape::Shape, structural::Structural};
 use pintle_wit::{
-    Cause, Failure,
+    Cause, Failure, Kind,
     views::{self as wit, ViewManifest},
 };
 use serde_json::{Map, Value, json};
@@ -145,7 +145,7 @@ impl View<'_> {
     ///
     /// # Errors
     /// The first thing that is wrong with it, by its field.
-    pub(super) fn fits(&self, object: &Value) -> Result<(), Cause> {
+    pub(crate) fn fits(&self, object: &Value) -> Result<(), Cause> {
         let mut object = object.clone();
         if self.is_of_documents() {
             without_host_fields(&mut object);
@@ -196,11 +196,52 @@ impl View<'_> {
         Value::Object(whole)
     }
 
+    /// An object of the view as it is printed. Without a gateway it has no version, which is made with the epoch of a View.
+    pub(crate) fn rendered(&self, backing: &Value, fields: &Map<String, Value>) -> Value {
+        let mut object = self.whole(backing, fields);
+        let of_host = if self.is_of_documents() { Some(&mut object) } else { object.get_mut("metadata") };
+        if let Some(metadata) = of_host.and_then(Value::as_object_mut) {
+            metadata.remove("resourceVersion");
+        }
+        object
+    }
+
+    /// How people name what is shown of an object.
+    pub(crate) fn reference(&self, backing: &Value) -> String {
+        let object = self.whole(backing, &Map::new());
+        if self.is_of_documents() {
+            // A document has no kind.
+            return format!(
+                "{} {}",
+                self.manifest.name,
+                object::text(&object, &["name"]).unwrap_or_default()
+            );
+        }
+        object::reference(&object).to_string()
+    }
+
+    /// An object of the backing kind, as an API server hands it out. It may leave out its kind.
+    pub(crate) fn backing_object(&self, object: &Value, at: &str) -> Result<Value, String> {
+        let mut object = of_kind(object, &self.manifest.backing, at)?;
+        self.fill_in_backing(&mut object);
+        Ok(object)
+    }
+
+    /// What somebody writes, as the gateway hands it on. It may leave out its kind.
+    pub(crate) fn written_object(&self, object: &Value) -> Result<Value, String> {
+        let mut object = match &self.manifest.shown {
+            Some(shown) => of_kind(object, &shown.kind(), "store.object")?,
+            None => object.clone(),
+        };
+        self.shown.default(&mut object);
+        Ok(object)
+    }
+
     /// The object of the backing kind after a write of which the guest stores this, as an API server would then have it.
     ///
     /// # Errors
     /// What the gateway refuses.
-    pub(super) fn after(
+    pub(crate) fn after(
         &self,
         written: &Value,
         current: Option<&Value>,
@@ -232,10 +273,10 @@ impl View<'_> {
     ///
     /// # Errors
     /// What the gateway refuses.
-    pub(super) fn taken(&self, stored: &Map<String, Value>) -> Result<Value, Refusal> {
+    pub(crate) fn taken(&self, stored: &Map<String, Value>) -> Result<Map<String, Value>, Refusal> {
         let mut taken = self.lens.create(&json!({}), stored)?.body;
         without_host_parts(&mut taken);
-        Ok(taken)
+        Ok(taken.as_object().cloned().unwrap_or_default())
     }
 
     /// The fields of an object of the view that are written, in the form in which they are compared: after defaults, and without fields
@@ -257,6 +298,17 @@ impl View<'_> {
     }
 }
 
+/// The object with its kind, which it may leave out.
+fn of_kind(object: &Value, kind: &Kind, at: &str) -> Result<Value, String> {
+    let mut object = object.clone();
+    let Some(fields) = object.as_object_mut() else { return Err(format!("{at} is no object")) };
+    fields.entry("apiVersion").or_insert_with(|| kind.api_version.as_str().into());
+    fields.entry("kind").or_insert_with(|| kind.kind.as_str().into());
+    fields.entry("metadata").or_insert_with(|| json!({}));
+    let found = object::kind(&object);
+    if found == *kind { Ok(object) } else { Err(format!("{at} is a {found}, and should be a {kind}")) }
+}
+
 /// Takes out of a document what is the host's.
 fn without_host_fields(document: &mut Value) {
     if let Some(fields) = document.as_object_mut() {
@@ -268,5 +320,23 @@ fn without_host_fields(document: &mut Value) {
 pub(super) fn without_host_parts(object: &mut Value) {
     if let Some(fields) = object.as_object_mut() {
         fields.retain(|name, _| !["apiVersion", "kind", "metadata"].contains(&name.as_str()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_may_leave_out_its_kind_and_have_no_other() {
+        let pod = Kind::new("v1", "Pod");
+        let whole = of_kind(&json!({"spec": {}}), &pod, "show[0]").unwrap();
+        assert_eq!(whole, json!({"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {}}));
+        let node = json!({"apiVersion": "v1", "kind": "Node"});
+        assert_eq!(
+            of_kind(&node, &pod, "show[1]").unwrap_err(),
+            "show[1] is a v1 Node, and should be a v1 Pod"
+        );
+        assert!(of_kind(&json!([]), &pod, "show[2]").is_err());
     }
 }

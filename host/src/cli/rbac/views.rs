@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pintle_api::{self as api, Serve, ViewSpec};
+use pintle_api::{Serve, ViewSpec};
 use pintle_core::{
     object,
     view::{
@@ -10,9 +10,8 @@ use pintle_core::{
         rights::{self, Exposed},
     },
 };
-use pintle_offline::documents::{self, Document};
-use pintle_schema::openapi::CrdVersion;
-use pintle_wit::{Failure, names, views::ViewManifest};
+use pintle_offline::{ask, documents, setting};
+use pintle_wit::{Failure, views::ViewManifest};
 
 use super::{super::problem::Problem, declared::Declared};
 
@@ -41,10 +40,10 @@ pub(super) fn all(modules: &[Declared]) -> Result<Vec<Exposed>, Problem> {
 pub(super) fn in_files(modules: &[Declared], files: &[PathBuf]) -> Result<Vec<Exposed>, Problem> {
     let documents = documents::read(files)?;
     let mut exposed = Vec::new();
-    for document in documents.iter().filter(|document| is_view(document)) {
+    for document in documents.iter().filter(|document| ask::is_view(document)) {
         let name = object::name(&document.value);
-        let spec =
-            read(document).map_err(|failure| Problem::failed(format!("{}: {failure}", document.source)))?;
+        let spec: ViewSpec = setting::spec_of(document, "View")
+            .map_err(|failure| Problem::failed(format!("{}: {failure}", document.source)))?;
         is_aggregated(name, &spec.serve)?;
         let mut served = Vec::new();
         for module in modules {
@@ -85,27 +84,6 @@ fn as_declared(manifest: &ViewManifest, verbs: &[Verb]) -> Result<Served, Failur
         ..Backing::default()
     };
     Ok(Served::of(manifest, backing, verbs))
-}
-
-fn is_view(document: &Document) -> bool {
-    let kind = object::kind(&document.value);
-    kind.group() == names::DOMAIN && kind.kind == "View"
-}
-
-/// The spec of a View in a file, with its defaults, as the API server would take it.
-fn read(document: &Document) -> Result<ViewSpec, Failure> {
-    let mut value = document.value.clone();
-    let api_version = object::kind(&value).api_version;
-    let invalid = |message: String| Failure::terminal(pintle_core::reasons::INVALID, message);
-    let crds = api::crds();
-    let crds = crds.iter().filter(|crd| object::text(crd, &["spec", "names", "kind"]) == Some("View"));
-    let version = crds.filter_map(|crd| CrdVersion::of(crd, &api_version)).next();
-    let version = version.ok_or_else(|| {
-        invalid(format!("this version of Pintle knows no View of {api_version}")).at("apiVersion")
-    })?;
-    version.admit(&mut value)?;
-    let spec = value.get_mut("spec").map(serde_json::Value::take).unwrap_or_default();
-    serde_json::from_value(spec).map_err(|error| invalid(error.to_string()).at("spec"))
 }
 
 /// Whether there are rights for a View.

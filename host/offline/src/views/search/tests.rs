@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::*;
 use crate::{
+    ask::Blame,
     documents::Document,
-    run::Blame,
     views::laws::{Law, Shown, Unanswered},
 };
 
@@ -69,7 +69,7 @@ fn crd() -> Vec<Document> {
 
 fn searched(guest: &Guest, crds: &[Document]) -> Searched {
     let manifest = manifest();
-    search(&View::new(&manifest, crds).unwrap(), guest, 0, 1000)
+    search(&View::new(&manifest, crds).unwrap(), guest, &[], 0, 1000)
 }
 
 #[test]
@@ -78,12 +78,12 @@ fn an_honest_view_holds_on_as_many_objects_and_writes_as_asked_for() {
     let writes = vec!["spec.weight".into(), "spec.names".into()];
     let manifest = ViewManifest { writes, ..manifest() };
     let view = View::new(&manifest, &crd()).unwrap();
-    let found = search(&view, &HONEST, 0, 1000);
+    let found = search(&view, &HONEST, &[], 0, 1000);
     assert_eq!(found.broken, None);
     // Without any field of it no spec is stored, which the kind requires.
     assert!(found.objects >= 1000 && found.writes > 800 && found.writes + found.refused == 1000);
     assert!(found.unmade.is_empty() && !found.sample.is_empty());
-    assert!(found == search(&view, &HONEST, 0, 1000), "equal seeds try equal objects");
+    assert!(found == search(&view, &HONEST, &[], 0, 1000), "equal seeds try equal objects");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn an_object_that_cannot_be_shown_is_shrunk_to_the_least_that_cannot() {
         ..HONEST
     };
     let manifest = ViewManifest { writes: Vec::new(), ..manifest() };
-    let found = search(&View::new(&manifest, &crd()).unwrap(), &guest, 0, 1000);
+    let found = search(&View::new(&manifest, &crd()).unwrap(), &guest, &[], 0, 1000);
     let broken = found.broken.unwrap();
     assert_eq!((broken.law, broken.message.as_str()), (Law::Total, "Odd: three names are too many"));
     let [object] = broken.example.backing.as_slice() else { panic!("{broken:?}") };

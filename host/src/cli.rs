@@ -16,7 +16,6 @@ mod inspect;
 mod live;
 mod missing;
 pub mod module;
-mod named;
 pub mod native;
 mod new;
 mod operator;

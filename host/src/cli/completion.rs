@@ -1,15 +1,13 @@
 //! The command `pintle completion`, and what it registers: shells ask this binary how a command line may go on.
 //!
-//! A shell sets the variable `COMPLETE` to its name and passes the words so far behind `--`. [`answer`] prints what fits. Names of
-//! objects come from the cluster that the words mean. Whoever presses a key wants no error and no wait: where the cluster does not
-//! answer within a moment, there are no names.
-
-mod kubectl;
+//! A shell sets [`VARIABLE`] to its name and passes the words so far behind `--`. [`answer`] prints what fits. Names of objects come from
+//! the cluster that the words mean. Whoever presses a key wants no error and no wait: where the cluster does not answer within a moment,
+//! there are no names.
 
 use std::{
+    env,
     ffi::{OsStr, OsString},
     fmt::Debug,
-    io::{self, Write},
     path::Path,
     time::Duration,
 };
@@ -17,21 +15,20 @@ use std::{
 use clap::{Args, Command, ValueEnum};
 use clap_complete::{
     CompleteEnv,
-    engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter},
-    env::{Bash, EnvCompleter, Fish, Powershell, Shells, Zsh},
+    engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter},
+    env::{Bash, EnvCompleter, Fish, Powershell, Zsh},
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
-use pintle_api::{Module, Reconciler, View};
+use pintle_api::{Module, ModuleUser, Reconciler, View};
 use pintle_kubernetes::connect::Connect;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use super::{
-    live,
-    named::VIEW_PREFIX,
-    output,
+    live, output,
     problem::{CommandStatus, Problem},
     seeing,
 };
@@ -79,11 +76,17 @@ enum Shell {
     Kubectl,
 }
 
-/// All that can ask.
-const SHELLS: Shells<'static> = Shells(&[&Bash, &Zsh, &Fish, &Powershell, &kubectl::Kubectl]);
-
 /// The variable by which a shell asks.
-const VARIABLE: &str = "COMPLETE";
+const VARIABLE: &str = "PINTLE_COMPLETE";
+
+/// What kubectl runs to complete the plugin, with the words behind `kubectl pintle`. It reads the candidates as fish does, and in the last line
+/// what cobra calls a directive: 4 for no files, since these are among the candidates, and 2 more for no space, where something follows.
+const KUBECTL: &str = r#"#!/bin/sh
+# kubectl runs this to complete "kubectl pintle". Its name is kubectl_complete-pintle.
+found=$(VARIABLE=fish PROGRAM -- PROGRAM "$@")
+[ -z "$found" ] || printf '%s\n' "$found"
+if printf '%s\n' "$found" | cut -f 1 | grep -qv '[/=]$'; then echo :4; else echo :6; fi
+"#;
 
 /// How long somebody waits who has pressed a key.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -91,23 +94,21 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// No more names than this are asked for: nobody reads more, and the answer stays small.
 const NAMES_MAX: u32 = 500;
 
-impl Shell {
-    fn completer(self) -> &'static dyn EnvCompleter {
-        match self {
-            Self::Bash => &Bash,
-            Self::Zsh => &Zsh,
-            Self::Fish => &Fish,
-            Self::Powershell => &Powershell,
-            Self::Kubectl => &kubectl::Kubectl,
-        }
-    }
-}
-
 impl Completion {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
-        let called = called(std::env::args_os().next().as_deref());
+        let called = called(env::args_os().next().as_deref());
+        let shell: &dyn EnvCompleter = match self.shell {
+            Shell::Bash => &Bash,
+            Shell::Zsh => &Zsh,
+            Shell::Fish => &Fish,
+            Shell::Powershell => &Powershell,
+            Shell::Kubectl => {
+                output::print(&KUBECTL.replace("VARIABLE", VARIABLE).replace("PROGRAM", &called))?;
+                return Ok(CommandStatus::Fine);
+            }
+        };
         let mut script = Vec::new();
-        self.shell.completer().write_registration(VARIABLE, &called, &called, &called, &mut script)?;
+        shell.write_registration(VARIABLE, &called, &called, &called, &mut script)?;
         output::print(&String::from_utf8(script)?)?;
         Ok(CommandStatus::Fine)
     }
@@ -119,81 +120,62 @@ fn called(program: Option<&OsStr>) -> String {
     name.unwrap_or("pintle").to_owned()
 }
 
-/// Answers a shell that asks how the words may go on, if one does. Where the variable names no shell, somebody else has set it.
+/// Answers a shell that asks how the words may go on, if one does.
 ///
 /// # Errors
 /// When nothing can be said of the words, or it cannot be printed.
 pub(super) fn answer(command: impl Fn() -> Command, arguments: &[OsString]) -> Result<bool, clap::Error> {
-    let asks = std::env::var_os(VARIABLE).is_some_and(|shell| {
-        let name = Path::new(&shell).file_stem().and_then(OsStr::to_str);
-        name.is_some_and(|name| SHELLS.completer(name).is_some())
-    });
-    if !asks {
-        return Ok(false);
-    }
     let called = called(arguments.first().map(OsString::as_os_str));
-    CompleteEnv::with_factory(command)
-        .var(VARIABLE)
-        .bin(called)
-        .shells(SHELLS)
-        .try_complete(arguments, std::env::current_dir().ok().as_deref())
-}
-
-/// Completes the name of a Reconciler.
-pub(super) fn reconcilers() -> ArgValueCompleter {
-    ArgValueCompleter::new(|current: &OsStr| names::<Reconciler>(current))
+    let folder = env::current_dir().ok();
+    CompleteEnv::with_factory(command).var(VARIABLE).bin(called).try_complete(arguments, folder.as_deref())
 }
 
 /// Completes the name of a Module.
-pub(super) fn modules() -> ArgValueCompleter {
-    ArgValueCompleter::new(|current: &OsStr| names::<Module>(current))
+pub(super) fn modules() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| ask(all::<Module>))
 }
 
 /// Completes the name of a Module, or a file.
 pub(super) fn modules_and_files() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
-        let mut found = names::<Module>(current);
+        let mut found = ask(all::<Module>);
+        found.retain(|name| {
+            current.to_str().is_some_and(|current| name.get_value().to_string_lossy().starts_with(current))
+        });
         found.extend(PathCompleter::file().complete(current));
         found
     })
 }
 
-/// Completes the name of a Reconciler, or of a View behind `view/`.
-pub(super) fn named() -> ArgValueCompleter {
-    ArgValueCompleter::new(reconcilers_and_views)
+/// Completes the name of a Reconciler.
+pub(super) fn reconcilers() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| ask(all::<Reconciler>))
 }
 
-fn reconcilers_and_views(current: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(current) = current.to_str() else { return Vec::new() };
-    // A Reconciler has no `/` in its name, and a View is asked for by the first letters of what stands before its name.
-    let is_view = current.starts_with(VIEW_PREFIX);
-    let may_be_view = is_view || VIEW_PREFIX.starts_with(current);
-    let found = ask(async |client| {
-        let reconcilers = async { if is_view { Vec::new() } else { all::<Reconciler>(&client).await } };
-        let views = async { if may_be_view { all::<View>(&client).await } else { Vec::new() } };
-        let (mut names, views) = tokio::join!(reconcilers, views);
-        names.extend(views.into_iter().map(|name| format!("{VIEW_PREFIX}{name}")));
-        names
-    });
-    candidates(found, current)
+/// Completes the name of a Reconciler, or of a View behind `view/`.
+pub(super) fn reconcilers_and_views() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        ask(async |client: Client| {
+            let (mut names, views) = tokio::join!(all::<Reconciler>(client.clone()), all::<View>(client));
+            names.extend(views.into_iter().map(|name| ModuleUser::View(name).to_string()));
+            names
+        })
+    })
 }
 
 /// Completes `KIND/NAME` of a root: a kind that a Reconciler is for, and then a name in the namespace that the words mean.
 pub(super) fn roots() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
-        let Some(current) = current.to_str() else { return Vec::new() };
+        let current = current.to_string_lossy();
         let kind = current.split_once('/').map(|(kind, _)| kind);
-        let namespace = value_of(&["-n", "--namespace"], std::env::args_os());
-        let found = ask(async |client| {
-            let found = tokio::time::timeout(PATIENCE, roots_of(&client, kind, namespace.as_deref())).await;
-            found.ok().flatten().unwrap_or_default()
-        });
-        candidates(found, current)
+        let mut found = ask(async |client| roots_of(&client, kind).await.unwrap_or_default());
+        found.retain(|name| name.get_value().to_string_lossy().starts_with(&*current));
+        found
     })
 }
 
 /// The kinds of roots, or the names of those of one; none where the cluster does not tell.
-async fn roots_of(client: &Client, kind: Option<&str>, namespace: Option<&str>) -> Option<Vec<String>> {
+async fn roots_of(client: &Client, kind: Option<&str>) -> Option<Vec<String>> {
     let reconcilers: Api<Reconciler> = Api::all(client.clone());
     let reconcilers = reconcilers.list(&ListParams::default().limit(NAMES_MAX)).await.ok()?;
     let mut kinds = reconcilers.items.into_iter().map(|reconciler| reconciler.spec.r#for);
@@ -205,102 +187,77 @@ async fn roots_of(client: &Client, kind: Option<&str>, namespace: Option<&str>) 
     let served = served.resources.into_iter().find(|one| one.kind == kind.kind && !one.name.contains('/'))?;
     let gvk = GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind);
     let resource = ApiResource::from_gvk_with_plural(&gvk, &served.name);
-    let roots: Api<DynamicObject> = match served.namespaced {
-        true => {
-            let namespace = namespace.unwrap_or(client.default_namespace());
-            Api::namespaced_with(client.clone(), namespace, &resource)
-        }
-        false => Api::all_with(client.clone(), &resource),
+    let roots: Api<DynamicObject> = if served.namespaced {
+        let namespace = value_of(&["-n", "--namespace"], &words());
+        let namespace = namespace.as_deref().unwrap_or(client.default_namespace());
+        Api::namespaced_with(client.clone(), namespace, &resource)
+    } else {
+        Api::all_with(client.clone(), &resource)
     };
     let roots = roots.list_metadata(&ListParams::default().limit(NAMES_MAX)).await.ok()?;
     Some(roots.items.iter().map(|root| format!("{text}/{}", root.name_any())).collect())
 }
 
-/// The names that begin in this way; none where the cluster cannot be asked.
-fn names<K>(current: &OsStr) -> Vec<CompletionCandidate>
+/// The names of all objects of a kind; none where the cluster does not tell.
+async fn all<K>(client: Client) -> Vec<String>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
-    let Some(current) = current.to_str() else { return Vec::new() };
-    candidates(ask(async |client| all::<K>(&client).await), current)
+    let found = Api::<K>::all(client).list_metadata(&ListParams::default().limit(NAMES_MAX)).await;
+    found.map(|list| list.items.iter().map(ResourceExt::name_any).collect()).unwrap_or_default()
 }
 
-fn candidates(names: Vec<String>, current: &str) -> Vec<CompletionCandidate> {
-    names.into_iter().filter(|name| name.starts_with(current)).map(CompletionCandidate::new).collect()
+/// The names that the cluster of this command line tells within a moment.
+fn ask(names: impl AsyncFnOnce(Client) -> Vec<String>) -> Vec<CompletionCandidate> {
+    let connect = connect(&words());
+    let names = live::block_on(async {
+        let client = connect.client().await?;
+        Ok(timeout(PATIENCE, names(client)).await.unwrap_or_default())
+    });
+    names.unwrap_or_default().into_iter().map(CompletionCandidate::new).collect()
 }
 
-/// What the cluster of this command line says.
-fn ask(names: impl AsyncFnOnce(Client) -> Vec<String>) -> Vec<String> {
-    let connect = connect(std::env::args_os().collect::<Vec<_>>().into_iter());
-    live::block_on(async { Ok(names(connect.client().await?).await) }).unwrap_or_default()
+/// The words of an unfinished command line, as far as they are text.
+fn words() -> Vec<String> {
+    env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// The names of all objects of a kind; none where they are not told within a moment.
-async fn all<K>(client: &Client) -> Vec<String>
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
-{
-    let objects: Api<K> = Api::all(client.clone());
-    let params = ListParams::default().limit(NAMES_MAX);
-    let found = tokio::time::timeout(PATIENCE, objects.list_metadata(&params)).await;
-    let Ok(Ok(list)) = found else { return Vec::new() };
-    list.items.iter().map(ResourceExt::name_any).collect()
-}
-
-/// The cluster that the words of an unfinished command line mean.
-fn connect(words: impl Iterator<Item = OsString> + Clone) -> Connect {
+/// The cluster that words mean which nobody has parsed.
+fn connect(words: &[String]) -> Connect {
     Connect {
-        kubeconfig: value_of(&["--kubeconfig"], words.clone()).map(Into::into),
+        kubeconfig: value_of(&["--kubeconfig"], words).map(Into::into),
         context: value_of(&["--context"], words),
     }
 }
 
-/// The last value of a flag among words that nobody has parsed.
-fn value_of(flags: &[&str], words: impl Iterator<Item = OsString>) -> Option<String> {
-    let mut found = None;
-    let mut words = words.map(|word| word.to_string_lossy().into_owned());
-    while let Some(word) = words.next() {
-        let (flag, value) = match word.split_once('=') {
-            Some((flag, value)) => (flag, Some(value.to_owned())),
-            None => (word.as_str(), None),
-        };
-        if flags.contains(&flag) {
-            found = value.or_else(|| words.next());
-        }
-    }
-    found
-}
-
-/// Writes candidates as kubectl and other programs read them: a line each, and what it is for behind a tab.
-fn write_lines(candidates: &[CompletionCandidate], to: &mut dyn Write) -> io::Result<()> {
-    for candidate in candidates {
-        write!(to, "{}", candidate.get_value().to_string_lossy())?;
-        if let Some(help) = candidate.get_help() {
-            write!(to, "\t{}", help.to_string().lines().next().unwrap_or_default())?;
-        }
-        writeln!(to)?;
-    }
-    Ok(())
+/// The last value of a flag among words.
+fn value_of(flags: &[&str], words: &[String]) -> Option<String> {
+    let value = |(at, word): (usize, &String)| match word.split_once('=') {
+        Some((flag, value)) if flags.contains(&flag) => Some(value.to_owned()),
+        None if flags.contains(&word.as_str()) => words.get(at + 1).cloned(),
+        _ => None,
+    };
+    words.iter().enumerate().rev().find_map(value)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(words: &[&str]) -> (Option<String>, Option<String>) {
-        let connect = connect(words.iter().map(OsString::from));
-        (connect.kubeconfig.map(|path| path.display().to_string()), connect.context)
+    fn value(flags: &[&str], words: &str) -> Option<String> {
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        value_of(flags, &words)
     }
 
     #[test]
-    fn names_come_from_the_cluster_that_the_words_mean() {
-        let some = |text: &str| Some(text.to_owned());
-        assert_eq!(of(&["pintle", "swap", "--kubeconfig", "a", "--context=b", ""]), (some("a"), some("b")));
-        assert_eq!(of(&["pintle", "swap", "--kubeconfig=a=b"]), (some("a=b"), None));
-        assert_eq!(of(&["pintle", "swap", "--kubeconfig"]), (None, None));
-        let namespace = |words: &[&str]| value_of(&["-n", "--namespace"], words.iter().map(OsString::from));
-        assert_eq!(namespace(&["pintle", "inspect", "-n", "blog", "webserver/"]).as_deref(), Some("blog"));
-        assert_eq!(namespace(&["pintle", "inspect", "--namespace=blog", "-n"]), None);
+    fn names_come_from_the_cluster_and_namespace_that_the_words_mean() {
+        let kubeconfig = |words: &str| value(&["--kubeconfig"], words);
+        assert_eq!(kubeconfig("pintle swap --kubeconfig a --context=b").as_deref(), Some("a"));
+        assert_eq!(kubeconfig("pintle swap --kubeconfig=a=b").as_deref(), Some("a=b"));
+        assert_eq!(kubeconfig("pintle swap --kubeconfig"), None);
+        let namespace = |words: &str| value(&["-n", "--namespace"], words);
+        assert_eq!(namespace("pintle inspect -n blog webserver/").as_deref(), Some("blog"));
+        assert_eq!(namespace("pintle inspect --namespace=blog -n shop web").as_deref(), Some("shop"));
     }
 
     #[test]

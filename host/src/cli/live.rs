@@ -18,10 +18,7 @@ pub(super) const FIELD_MANAGER: &str = "pintle-cli";
 pub(super) const POLL: Duration = Duration::from_millis(250);
 
 /// What helps when nothing happens.
-pub(super) const OPERATOR_RUNS: &str = "see whether the operator runs: kubectl -n pintle-system get pods";
-
-/// What helps when nothing happens to a View.
-pub(super) const GATEWAY_RUNS: &str = "see whether the gateway runs: kubectl -n pintle-system get pods";
+pub(super) const PODS: &str = "see whether the host and the gateway run: kubectl -n pintle-system get pods";
 
 /// How many objects a reply may bring.
 const PAGE_OBJECTS: u32 = 500;
@@ -149,12 +146,12 @@ pub(super) enum Progress {
     Waiting(String),
 }
 
-/// Looks again and again, until what is waited for is there, or cannot come, or the time is up. It is the operator that brings it.
+/// Looks again and again, until what is waited for is there, or cannot come, or the time is up.
 pub(super) async fn wait<F>(timeout: Duration, look: impl Fn() -> F) -> Result<(), Problem>
 where
     F: Future<Output = Result<Progress, Problem>>,
 {
-    wait_or(timeout, OPERATOR_RUNS, look).await
+    wait_or(timeout, PODS, look).await
 }
 
 /// The same, with what helps when the time is up.
@@ -178,8 +175,9 @@ where
 
 /// What the conditions say, once they are about this generation of the object.
 pub(super) fn progress(conditions: &[Condition], observed: Option<i64>, generation: Option<i64>) -> Progress {
+    let silent = || Progress::Waiting("the host has not said anything of it yet".into());
     if observed < generation {
-        return Progress::Waiting("no operator has looked at it yet".into());
+        return silent();
     }
     let find = |name: &str| {
         conditions
@@ -191,7 +189,7 @@ pub(super) fn progress(conditions: &[Condition], observed: Option<i64>, generati
         (Some(_), ..) => Progress::Done,
         (None, Some(stalled), _) => Progress::Failed(format!("{}: {}", stalled.reason, stalled.message)),
         (None, None, Some(ready)) => Progress::Waiting(format!("{}: {}", ready.reason, ready.message)),
-        (None, None, None) => Progress::Waiting("no operator has looked at it yet".into()),
+        (None, None, None) => silent(),
     }
 }
 

@@ -91,6 +91,13 @@ enum Form {
 }
 
 impl Plan {
+    /// The summary of what this Module would change.
+    pub(super) fn summary(reconciler: String, module: String, connect: Connect) -> Self {
+        let (namespace, selector, root) = (None, None, None);
+        let (module, output) = (Some(module), Form::Summary);
+        Self { reconciler, module, namespace, selector, root, server: false, output, connect }
+    }
+
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         live::block_on(self.plan())
     }

@@ -1,20 +1,20 @@
 //! The command `pintle swap`: it puts another module in force for a Reconciler or a View.
 
-mod view;
-
 use std::{fmt::Debug, time::Duration};
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{Patch, PatchParams},
 };
-use pintle_api::{Module, Reconciler, ReconcilerStatus, View};
-use pintle_core::reasons;
+use pintle_api::{ActiveRoots, Module, ModuleUser, Reconciler, View};
+use pintle_core::{
+    conditions::READY,
+    reasons::{REGISTERED, ROOTS_READY},
+};
 use pintle_kubernetes::connect::Connect;
 use pintle_runtime::clock;
-use pintle_wit::Kind;
+use pintle_wit::{Condition, ConditionStatus, Kind, syntax};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -22,8 +22,8 @@ use super::{
     completion,
     live::{self, FIELD_MANAGER, Progress},
     missing::missing_in,
-    named::Named,
     output,
+    plan::Plan,
     problem::{CommandStatus, Problem},
 };
 
@@ -35,11 +35,17 @@ use super::{
 /// For a View, written as view/NAME, the gateway does the same: the old module serves until the new one is ready. Clients that watch
 /// the objects then list them anew.
 ///
+/// Nothing is switched that somebody has changed meanwhile. With --dry-run, nothing is switched at all: the output and the exit code are those
+/// of `pintle plan -o summary`.
+///
 /// With kubectl, `kubectl patch reconciler NAME --type=merge -p '{"spec":{"module":"MODULE"}}'` does the same, and
 /// `kubectl get reconciler NAME -w` shows how far it is.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  # Show what would change
+  pintle swap webserver webserver-0.2.0 --dry-run
+
   # Switch to a module
   pintle swap webserver webserver-0.2.0
 
@@ -58,8 +64,8 @@ Examples:
   pintle swap view/llamas farm-0.2.0 --wait")]
 pub(super) struct Swap {
     /// Name of the Reconciler, or view/ and the name of the View
-    #[arg(value_name = "RECONCILER|view/VIEW", value_parser = Named::parse, add = completion::named())]
-    what: Named,
+    #[arg(value_name = "RECONCILER|view/VIEW", value_parser = user, add = completion::reconcilers_and_views())]
+    what: ModuleUser,
 
     /// Name of the Module
     #[arg(add = completion::modules())]
@@ -71,6 +77,10 @@ pub(super) struct Swap {
         hide_possible_values = true
     )]
     wait: Option<Until>,
+
+    /// Only show what would change
+    #[arg(long, conflicts_with = "wait")]
+    dry_run: bool,
 
     /// How long to wait without any progress before giving up
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = live::duration)]
@@ -93,21 +103,138 @@ enum Until {
 /// same time, is tried again within seconds.
 const SETTLE: Duration = Duration::from_secs(10);
 
-impl Swap {
-    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
-        live::block_on(self.swap())
+/// What may stand before the name of a View: what kubectl takes, and what it prints.
+const OF_VIEWS: [&str; 5] = ["view", "views", "pview", "view.pintle.dev", "views.pintle.dev"];
+
+/// A Reconciler by its name alone, or a View as `view/NAME`.
+fn user(text: &str) -> Result<ModuleUser, String> {
+    match text.split_once('/') {
+        None => Ok(ModuleUser::Reconciler(text.to_owned())),
+        Some((kind, name)) if OF_VIEWS.contains(&kind) && syntax::is_subdomain(name) => {
+            Ok(ModuleUser::View(name.to_owned()))
+        }
+        Some(_) => Err("write the name of a Reconciler, or of a View as view/NAME".to_owned()),
+    }
+}
+
+/// What is swapped: a Reconciler or a View.
+trait Swapped: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned {
+    /// The module in its spec.
+    fn wanted(&self) -> &str;
+
+    /// What was made of it.
+    fn state(&self) -> State<'_>;
+
+    /// What the swap did, in words, and whether all that was well before still is.
+    fn outcome(&self, before: &Self) -> (String, bool);
+}
+
+/// What was made of an object.
+#[derive(Default)]
+struct State<'a> {
+    observed_generation: Option<i64>,
+    /// The module in force.
+    active: Option<&'a str>,
+    has_candidate: bool,
+    conditions: &'a [Condition],
+    /// How far the roots of a Reconciler have got, and how many there are.
+    roots: Option<(ActiveRoots, u32)>,
+}
+
+impl Swapped for Reconciler {
+    fn wanted(&self) -> &str {
+        &self.spec.module
     }
 
-    async fn swap(&self) -> Result<CommandStatus, Problem> {
-        let client = live::client(&self.connect).await?;
-        let module = self.found_module(&client).await?;
-        match self.what {
-            Named::Reconciler(_) => self.of_reconciler(&client, &module).await,
-            Named::View(_) => self.of_view(Api::all(client), &module).await,
+    fn state(&self) -> State<'_> {
+        let Some(status) = &self.status else { return State::default() };
+        let active = status.active.as_ref();
+        State {
+            observed_generation: status.observed_generation,
+            active: active.map(|active| active.module.as_str()),
+            has_candidate: status.candidate.is_some(),
+            conditions: &status.conditions,
+            roots: active.and_then(|active| active.roots).zip(status.roots.map(|roots| roots.total)),
         }
     }
 
-    async fn found_module(&self, client: &Client) -> Result<Module, Problem> {
+    fn outcome(&self, before: &Self) -> (String, bool) {
+        let State { roots, conditions, .. } = self.state();
+        let (active, total) = roots.unwrap_or_default();
+        // Where nothing was in force before, no root was well because of it.
+        let is_first = before.state().active.is_none();
+        let regressions = if is_first { active.failing } else { active.newly_failing };
+        let mut text = format!(
+            "{total} {} reconciled: {} changed, {} unchanged; {} failing",
+            if total == 1 { "root" } else { "roots" },
+            active.changed,
+            total.saturating_sub(active.changed),
+            active.failing
+        );
+        if active.failing > 0 && !is_first {
+            text.push_str(&match regressions {
+                0 => " (as before)".to_owned(),
+                all if all == active.failing => " (not before)".to_owned(),
+                some => format!(" ({some} of them not before)"),
+            });
+        }
+        let why = conditions.iter().find(|condition| condition.r#type == ROOTS_READY);
+        if let Some(why) = why.filter(|_| active.failing > 0) {
+            text.push_str(&format!("\n  {}", why.message));
+        }
+        (text, regressions == 0)
+    }
+}
+
+impl Swapped for View {
+    fn wanted(&self) -> &str {
+        &self.spec.module
+    }
+
+    fn state(&self) -> State<'_> {
+        let Some(status) = &self.status else { return State::default() };
+        State {
+            observed_generation: status.observed_generation,
+            active: status.active.as_ref().map(|active| active.module.as_str()),
+            has_candidate: status.candidate.is_some(),
+            conditions: &status.conditions,
+            roots: None,
+        }
+    }
+
+    fn outcome(&self, before: &Self) -> (String, bool) {
+        let (State { conditions, .. }, before) = (self.state(), before.state());
+        let is_true = |one: &&Condition| one.r#type == READY && one.status == ConditionStatus::True;
+        let ready = conditions.iter().find(is_true);
+        let mut text = ready.map_or_else(|| "it is not served".to_owned(), |ready| ready.message.clone());
+        for Condition { r#type, status, reason, message, .. } in failing(conditions) {
+            text.push_str(&format!("\n  {} is {}: {reason}: {message}", r#type, status.as_str()));
+        }
+        let was = |one: &Condition| failing(before.conditions).any(|known| known.r#type == one.r#type);
+        (text, failing(conditions).all(was))
+    }
+}
+
+/// What says that people do not get at the objects of a View: Ready and Registered, where they are not True.
+fn failing(conditions: &[Condition]) -> impl Iterator<Item = &Condition> {
+    let about = |one: &&Condition| [READY, REGISTERED].contains(&one.r#type.as_str());
+    conditions.iter().filter(about).filter(|one| one.status != ConditionStatus::True)
+}
+
+impl Swap {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
+        if !self.dry_run {
+            return live::block_on(self.start());
+        }
+        match self.what {
+            ModuleUser::Reconciler(name) => Plan::summary(name, self.module, self.connect).run(),
+            ModuleUser::View(_) => Err(Problem::new("a View has no roots that a module could change")
+                .hint("see what a view shows of objects with: pintle render")),
+        }
+    }
+
+    async fn start(&self) -> Result<CommandStatus, Problem> {
+        let client = live::client(&self.connect).await?;
         let modules: Api<Module> = Api::all(client.clone());
         let found =
             modules.get_opt(&self.module).await.map_err(|error| live::problem("the Module", &error))?;
@@ -119,63 +246,73 @@ impl Swap {
             return Err(Problem::new(format!("Module {} is being deleted", self.module))
                 .hint("push its bytes under another name, and swap to that"));
         }
-        Ok(found)
+        match self.what {
+            ModuleUser::Reconciler(_) => self.swap::<Reconciler>(&client).await,
+            ModuleUser::View(_) => self.swap::<View>(&client).await,
+        }
     }
 
-    async fn of_reconciler(&self, client: &Client, module: &Module) -> Result<CommandStatus, Problem> {
-        let reconcilers = Api::all(client.clone());
-        let before: Reconciler = self.read(&reconcilers).await?;
-        fits(module, &before)?;
-        let generation = self.want(&reconcilers).await?;
-        // Who may not read Views has none to swap.
-        let views = live::list::<View>(client, "Views").await.unwrap_or_default();
-        for view in view::left_behind(&views, &before.spec.module, module) {
-            let (name, before) = (view.name_any(), &before.spec.module);
-            eprintln!(
-                "hint: View {name} stays on {before}; to swap it too: pintle swap view/{name} {}",
-                self.module
-            );
+    async fn swap<K: Swapped>(&self, client: &Client) -> Result<CommandStatus, Problem> {
+        let objects: Api<K> = Api::all(client.clone());
+        let before = self.read(&objects).await?;
+        let generation = self.want(&objects, before.clone()).await?;
+        self.say::<K>(&format!("module {} is wanted", self.module))?;
+        if let ModuleUser::Reconciler(_) = self.what {
+            self.hint_views(client, before.wanted()).await;
         }
         let Some(until) = self.wait else { return Ok(CommandStatus::Fine) };
-        live::wait(self.timeout, || self.look(&reconcilers, generation)).await?;
-        self.say::<Reconciler>(&format!("module {} is in force", self.module))?;
+        live::wait(self.timeout, || self.look(&objects, generation)).await?;
+        self.say::<K>(&format!("module {} is in force", self.module))?;
         if until == Until::Module {
             return Ok(CommandStatus::Fine);
         }
-        let before = before.status.and_then(|status| status.active).map(|active| active.module);
-        if before.as_ref() == Some(&self.module) {
+        if before.state().active == Some(self.module.as_str()) {
             // The counts are still those of the swap that put it in force.
-            self.say::<Reconciler>("it was in force already; no root is reconciled for this")?;
+            self.say::<K>("it was in force already; nothing changes for this")?;
             return Ok(CommandStatus::Fine);
         }
-        // Where nothing was in force before, no root was well because of it.
-        let all_count = before.is_none();
-        let ended = self.follow(&reconcilers, all_count).await?;
-        self.say::<Reconciler>(&summary(&ended, all_count))?;
-        if regressions(&ended, all_count) == 0 {
+        let (said, is_well) = self.follow(&objects, &before).await?;
+        self.say::<K>(&said)?;
+        if is_well {
             return Ok(CommandStatus::Fine);
         }
-        self.hint_back(before.as_deref());
+        if let Some(module) = before.state().active {
+            eprintln!("hint: to go back: pintle swap {} {module} --wait", self.what);
+        }
         Ok(CommandStatus::Failed)
     }
 
-    /// Says which module is wanted. The generation of the object from then on.
-    async fn want<K>(&self, objects: &Api<K>) -> Result<Option<i64>, Problem>
-    where
-        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
-    {
-        let patch = Patch::Merge(json!({"spec": {"module": self.module}}));
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-        let patched = objects.patch(self.what.name(), &params, &patch).await;
-        let patched = patched.map_err(|error| self.problem::<K>(&error))?;
-        self.say::<K>(&format!("module {} is wanted", self.module))?;
-        Ok(patched.meta().generation)
+    /// Says which module is wanted, unless somebody has changed the object since it was read. The generation of the object from then on.
+    async fn want<K: Swapped>(&self, objects: &Api<K>, mut found: K) -> Result<Option<i64>, Problem> {
+        let generation = found.meta().generation;
+        while found.meta().generation == generation {
+            let version = found.resource_version();
+            let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"module": self.module}});
+            let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+            match objects.patch(self.what.name(), &params, &Patch::Merge(patch)).await {
+                Ok(patched) => return Ok(patched.meta().generation),
+                // Its status has changed, or more than that.
+                Err(error) if live::is(&error, 409) => found = self.read(objects).await?,
+                Err(error) => return Err(self.problem::<K>(&error)),
+            }
+        }
+        Err(Problem::failed(format!("somebody has changed {} {} meanwhile", K::kind(&()), self.what.name())))
     }
 
-    async fn read<K>(&self, objects: &Api<K>) -> Result<K, Problem>
-    where
-        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
-    {
+    /// The Views stay as they are that show with the module before: who writes what roots mean, and who shows it, are swapped one at a time.
+    async fn hint_views(&self, client: &Client, before: &str) {
+        // Who may not read Views has none to swap.
+        let views = live::list::<View>(client, "Views").await.unwrap_or_default();
+        let is_left = |view: &&View| view.spec.module == before && before != self.module;
+        for name in views.iter().filter(is_left).map(ResourceExt::name_any) {
+            let module = &self.module;
+            eprintln!(
+                "hint: View {name} stays on {before}; to swap it too: pintle swap view/{name} {module}"
+            );
+        }
+    }
+
+    async fn read<K: Swapped>(&self, objects: &Api<K>) -> Result<K, Problem> {
         match objects.get(self.what.name()).await {
             Ok(found) => Ok(found),
             Err(error) if live::is(&error, 404) => Err(missing_in(objects, self.what.name()).await),
@@ -183,207 +320,64 @@ impl Swap {
         }
     }
 
-    fn problem<K: Resource<DynamicType = ()>>(&self, error: &kube::Error) -> Problem {
+    fn problem<K: Swapped>(&self, error: &kube::Error) -> Problem {
         live::problem(format!("{} {}", K::kind(&()), self.what.name()), error)
     }
 
     /// Prints something about the object.
-    fn say<K: Resource<DynamicType = ()>>(&self, text: &str) -> Result<(), Problem> {
+    fn say<K: Swapped>(&self, text: &str) -> Result<(), Problem> {
         let kind = Kind::new(K::api_version(&()), K::kind(&()));
         output::print(&format!("{}: {text}\n", live::resource_name(&kind, self.what.name())))
     }
 
-    /// Says how to go back to the module that was in force, if there was one.
-    fn hint_back(&self, before: Option<&str>) {
-        if let Some(before) = before {
-            eprintln!("hint: to go back: pintle swap {} {before} --wait", self.what);
+    /// Whether the module is in force.
+    async fn look<K: Swapped>(&self, objects: &Api<K>, generation: Option<i64>) -> Result<Progress, Problem> {
+        let found = self.read(objects).await?;
+        if found.wanted() != self.module {
+            return Ok(Progress::Failed(format!("somebody has set module {} meanwhile", found.wanted())));
         }
-    }
-
-    /// Waits until every root was reconciled with the module, and shows how far they are.
-    async fn follow(
-        &self,
-        reconcilers: &Api<Reconciler>,
-        all_count: bool,
-    ) -> Result<ReconcilerStatus, Problem> {
-        let bar = ProgressBar::new(0).with_style(style());
-        let (mut last, mut moved_at) = (None, clock::monotonic());
-        loop {
-            let status = self.read(reconcilers).await?.status.unwrap_or_default();
-            if status.active.as_ref().is_none_or(|active| active.module != self.module) {
-                return Err(Problem::failed(format!("module {} is not in force any more", self.module)));
-            }
-            let (active, roots) = (status.active_roots(), status.roots.unwrap_or_default());
-            bar.set_length(roots.total.into());
-            bar.set_position(active.reconciled.into());
-            bar.set_message(failing_now(&status));
-            let now = clock::monotonic();
-            if last.replace(active) != Some(active) {
-                moved_at = now;
-            }
-            let settles = regressions(&status, all_count) > 0 && now < moved_at + SETTLE;
-            if !status.is_moving() && !settles {
-                bar.finish_and_clear();
-                return Ok(status);
-            }
-            if status.is_moving() && now >= moved_at + self.timeout {
-                bar.abandon();
-                let message = format!(
-                    "no progress for {} s: {} of {} roots are reconciled with module {}",
-                    self.timeout.as_secs(),
-                    active.reconciled,
-                    roots.total,
-                    self.module
-                );
-                return Err(Problem::failed(message).hint(live::OPERATOR_RUNS));
-            }
-            tokio::time::sleep(live::POLL).await;
-        }
-    }
-
-    async fn look(
-        &self,
-        reconcilers: &Api<Reconciler>,
-        generation: Option<i64>,
-    ) -> Result<Progress, Problem> {
-        let found = self.read(reconcilers).await?;
-        if found.spec.module != self.module {
-            return Ok(Progress::Failed(set_meanwhile(&found.spec.module)));
-        }
-        let status = found.status.unwrap_or_default();
-        let is_active = status.active.as_ref().is_some_and(|active| active.module == self.module);
-        if status.observed_generation >= generation && is_active && status.candidate.is_none() {
+        let State { observed_generation, active, has_candidate, conditions, .. } = found.state();
+        if observed_generation >= generation && active == Some(self.module.as_str()) && !has_candidate {
             // Whether the roots are well is another question.
             return Ok(Progress::Done);
         }
-        Ok(match live::progress(&status.conditions, status.observed_generation, generation) {
+        Ok(match live::progress(conditions, observed_generation, generation) {
             // It may be ready with the module before.
             Progress::Done => Progress::Waiting("the module is being loaded".into()),
             other => other,
         })
     }
-}
 
-fn set_meanwhile(module: &str) -> String {
-    format!("somebody has set module {module} meanwhile")
-}
-
-/// Whether a Module is for the roots of a Reconciler, as far as that is known: a Module that no host has looked at says nothing.
-fn fits(module: &Module, reconciler: &Reconciler) -> Result<(), Problem> {
-    let manifest = module.status.as_ref().and_then(|status| status.manifest.as_ref());
-    let reconciles = manifest.and_then(|manifest| manifest.get("reconciles")).cloned();
-    let reconciles: Option<Kind> = reconciles.and_then(|kind| serde_json::from_value(kind).ok());
-    match reconciles {
-        Some(kind) if kind != reconciler.spec.r#for => Err(Problem::new(format!(
-            "Module {} reconciles {kind}, and Reconciler {} is for {}",
-            module.name_any(),
-            reconciler.name_any(),
-            reconciler.spec.r#for
-        ))
-        .hint("see which Modules there are with: kubectl get modules")),
-        _ => Ok(()),
+    /// Waits until every root was reconciled with the module, and what fails has had time to recover.
+    async fn follow<K: Swapped>(&self, objects: &Api<K>, before: &K) -> Result<(String, bool), Problem> {
+        let (mut last, mut moved_at) = (None, clock::monotonic());
+        loop {
+            let found = self.read(objects).await?;
+            let State { active, roots, .. } = found.state();
+            if active != Some(self.module.as_str()) {
+                return Err(Problem::failed(format!("module {} is not in force any more", self.module)));
+            }
+            let now = clock::monotonic();
+            if last.replace(roots) != Some(roots) {
+                moved_at = now;
+            }
+            let (said, is_well) = found.outcome(before);
+            match roots.filter(|(active, total)| active.reconciled < *total) {
+                None if is_well || now >= moved_at + SETTLE => return Ok((said, is_well)),
+                Some((active, total)) if now >= moved_at + self.timeout => {
+                    let message = format!(
+                        "no progress for {} s: {} of {total} roots are reconciled with module {}",
+                        self.timeout.as_secs(),
+                        active.reconciled,
+                        self.module
+                    );
+                    return Err(Problem::failed(message).hint(live::PODS));
+                }
+                _ => tokio::time::sleep(live::POLL).await,
+            }
+        }
     }
-}
-
-/// The progress bar. It is drawn to the standard error, where that is a terminal.
-fn style() -> ProgressStyle {
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} roots reconciled{msg}");
-    style.unwrap_or_else(|_| ProgressStyle::default_bar())
-}
-
-fn failing_now(status: &ReconcilerStatus) -> String {
-    match status.active_roots().failing {
-        0 => String::new(),
-        failing => format!(", {failing} failing"),
-    }
-}
-
-/// How many roots fail because of the swap: those that did not fail before, or all of them if there was no module before.
-fn regressions(status: &ReconcilerStatus, all_count: bool) -> u32 {
-    let active = status.active_roots();
-    if all_count { active.failing } else { active.newly_failing }
-}
-
-/// What the swap did to the roots, for people.
-fn summary(status: &ReconcilerStatus, all_count: bool) -> String {
-    let (active, total) = (status.active_roots(), status.roots.unwrap_or_default().total);
-    let regressions = regressions(status, all_count);
-    let mut text = format!(
-        "{total} {} reconciled: {} changed, {} unchanged; {} failing",
-        if total == 1 { "root" } else { "roots" },
-        active.changed,
-        total.saturating_sub(active.changed),
-        active.failing
-    );
-    if active.failing > 0 && !all_count {
-        text.push_str(&match regressions {
-            0 => " (as before)".to_owned(),
-            all if all == active.failing => " (not before)".to_owned(),
-            some => format!(" ({some} of them not before)"),
-        });
-    }
-    let why = status.conditions.iter().find(|condition| condition.r#type == reasons::ROOTS_READY);
-    if let Some(why) = why.filter(|_| active.failing > 0) {
-        text.push_str(&format!("\n  {}", why.message));
-    }
-    text
 }
 
 #[cfg(test)]
-mod tests {
-    use pintle_wit::{Condition, ConditionStatus};
-
-    use super::*;
-
-    fn status(total: u32, active: serde_json::Value) -> ReconcilerStatus {
-        let active = json!({"module": "m", "digest": "", "since": "", "roots": active});
-        let failing = Condition {
-            r#type: reasons::ROOTS_READY.into(),
-            status: ConditionStatus::False,
-            observed_generation: None,
-            last_transition_time: String::new(),
-            reason: "Broken".into(),
-            message: "2 of 9 roots fail (2 Broken): n/a: Broken: it is broken".into(),
-        };
-        let roots = json!({"total": total, "ready": 0, "failing": 0});
-        serde_json::from_value(json!({"active": active, "roots": roots, "conditions": [failing]})).unwrap()
-    }
-
-    #[test]
-    fn the_summary_says_what_the_swap_did_and_why_roots_fail() {
-        let well = status(9, json!({"reconciled": 9, "changed": 4, "failing": 0, "newlyFailing": 0}));
-        assert_eq!(summary(&well, false), "9 roots reconciled: 4 changed, 5 unchanged; 0 failing");
-        let worse = status(9, json!({"reconciled": 9, "changed": 4, "failing": 2, "newlyFailing": 1}));
-        assert_eq!(
-            summary(&worse, false),
-            "9 roots reconciled: 4 changed, 5 unchanged; 2 failing (1 of them not before)\n  \
-             2 of 9 roots fail (2 Broken): n/a: Broken: it is broken"
-        );
-    }
-
-    #[test]
-    fn a_module_of_another_kind_is_refused_before_anything_is_written() {
-        let module = |status: serde_json::Value| -> Module {
-            let spec = json!({"digest": "", "source": {}});
-            serde_json::from_value(json!({"metadata": {"name": "m"}, "spec": spec, "status": status}))
-                .unwrap()
-        };
-        let of_kind =
-            |kind: &str| module(json!({"manifest": {"reconciles": {"apiVersion": "a/v1", "kind": kind}}}));
-        let spec = json!({"for": {"apiVersion": "a/v1", "kind": "A"}, "module": "old"});
-        let reconciler: Reconciler =
-            serde_json::from_value(json!({"metadata": {"name": "r"}, "spec": spec})).unwrap();
-        assert!(fits(&of_kind("A"), &reconciler).is_ok());
-        assert!(fits(&module(json!({})), &reconciler).is_ok(), "no host has looked at it");
-        let refused = fits(&of_kind("B"), &reconciler).unwrap_err().to_string();
-        assert!(refused.contains("Module m reconciles a/v1 B, and Reconciler r is for a/v1 A"), "{refused}");
-    }
-
-    #[test]
-    fn a_swap_fails_when_roots_fail_that_did_not_before() {
-        let as_before = status(3, json!({"reconciled": 3, "changed": 0, "failing": 2, "newlyFailing": 0}));
-        assert_eq!(regressions(&as_before, false), 0);
-        assert!(summary(&as_before, false).contains("; 2 failing (as before)"));
-        assert_eq!(regressions(&as_before, true), 2, "there was no module before");
-    }
-}
+mod tests;

@@ -129,7 +129,7 @@ fn zsh_fish_and_powershell_have_a_script_and_their_candidates() {
     ] {
         let script = sh(&folder, "sh", &format!("pintle completion {name}"));
         assert!(script.contains(registers) && script.contains("COMPLETE"), "{script}");
-        let asked = format!("_CLAP_COMPLETE_INDEX=2 COMPLETE={name} pintle -- pintle swap d");
+        let asked = format!("_CLAP_COMPLETE_INDEX=2 PINTLE_COMPLETE={name} pintle -- pintle swap d");
         let answer =
             ask_until(|answer: &String| answer.trim_end() == "darkroom", || sh(&folder, "sh", &asked));
         assert_eq!(answer.trim_end(), "darkroom", "{name}");

@@ -11,7 +11,6 @@ mod crds;
 #[cfg(test)]
 mod fixture;
 mod gateway;
-mod host;
 mod inspect;
 mod live;
 mod missing;
@@ -111,7 +110,7 @@ Run the host:
   gateway     Run the gateway, which serves Views
 
 Other commands:
-  version     Print the versions of the client and the host
+  version     Print the versions of pintle and the contract
   completion  Print the script for your shell
 
 Options:

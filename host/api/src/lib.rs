@@ -366,11 +366,6 @@ pub struct ReconcilerStatus {
 }
 
 impl ReconcilerStatus {
-    /// How far the roots have got with what is in force.
-    pub fn active_roots(&self) -> ActiveRoots {
-        self.active.as_ref().and_then(|active| active.roots).unwrap_or_default()
-    }
-
     /// Whether some roots are still to be reconciled with the module and config in force.
     pub fn is_moving(&self) -> bool {
         let active = self.active.as_ref().and_then(|active| active.roots);

@@ -7,16 +7,15 @@ use pintle_core::{
     object,
     plan::{Change, Inspected},
 };
-use pintle_kubernetes::connect::Connect;
 use pintle_offline::documents;
 use pintle_wit::Kind;
 use serde_json::Value;
 
 use super::{
-    completion, live,
+    live,
     output::{self, Data},
     problem::{CommandStatus, Problem},
-    seeing::{self, RootName},
+    seeing::{self, RootFlags},
 };
 
 /// Show what the guest of a root is given, and what it answers
@@ -45,18 +44,6 @@ Examples:
   # The answer alone
   pintle inspect webserver/web -o json | jq .answer")]
 pub(super) struct Inspect {
-    /// The root
-    #[arg(value_name = "KIND/NAME", value_parser = RootName::parse, add = completion::roots())]
-    root: RootName,
-
-    /// Namespace of the root [default: that of the kubeconfig context]
-    #[arg(short, long)]
-    namespace: Option<String>,
-
-    /// Name of a Module, or a file [default: the module in force]
-    #[arg(long, value_name = "MODULE|FILE", add = completion::modules_and_files())]
-    module: Option<String>,
-
     /// File with the root as it would be, or - for the standard input [default: as it is in the cluster]
     #[arg(long = "as", value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     proposed: Option<PathBuf>,
@@ -70,7 +57,7 @@ pub(super) struct Inspect {
     output: Data,
 
     #[command(flatten)]
-    connect: Connect,
+    flags: RootFlags,
 }
 
 /// The one object of this kind in a file.
@@ -94,12 +81,9 @@ impl Inspect {
     }
 
     async fn inspect(&self) -> Result<CommandStatus, Problem> {
-        let client = live::client(&self.connect).await?;
-        let preview = seeing::preview()?;
-        let mut request =
-            self.root.request(&client, self.namespace.as_deref(), self.module.as_deref()).await?;
+        let (caller, mut request) = self.flags.request().await?;
         request.proposed = self.proposed.as_deref().map(|file| one_of(file, &request.kind)).transpose()?;
-        let found = preview.inspect(&seeing::caller(&client), &request).await.map_err(seeing::problem)?;
+        let found = seeing::preview()?.inspect(&caller, &request).await.map_err(seeing::problem)?;
         output::print(&if self.diff { diff_text(&found) } else { output::text(&found, self.output)? })?;
         if let Some(failure) = &found.failure {
             eprintln!("error: there is no answer: {}: {}", failure.reason, failure.message);

@@ -37,11 +37,6 @@ impl Problem {
         self
     }
 
-    /// What is wrong, without what to do.
-    pub(super) fn message(&self) -> &str {
-        &self.message
-    }
-
     pub(super) fn exit_code(&self) -> u8 {
         self.exit_code
     }

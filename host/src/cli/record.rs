@@ -1,13 +1,12 @@
 //! The command `pintle record`: it writes a golden case of a root in a cluster.
 
 use clap::Args;
-use pintle_kubernetes::connect::Connect;
 use pintle_offline::case;
 
 use super::{
-    completion, live, output,
+    live, output,
     problem::{CommandStatus, Problem},
-    seeing::{self, RootName},
+    seeing::{self, RootFlags},
 };
 
 /// Write a golden case of a root in a cluster
@@ -33,20 +32,8 @@ Examples:
   pintle record webserver/web --module guest.wasm \\
     > case.yaml")]
 pub(super) struct Record {
-    /// The root
-    #[arg(value_name = "KIND/NAME", value_parser = RootName::parse, add = completion::roots())]
-    root: RootName,
-
-    /// Namespace of the root [default: that of the kubeconfig context]
-    #[arg(short, long)]
-    namespace: Option<String>,
-
-    /// Name of a Module, or a file [default: the module in force]
-    #[arg(long, value_name = "MODULE|FILE", add = completion::modules_and_files())]
-    module: Option<String>,
-
     #[command(flatten)]
-    connect: Connect,
+    flags: RootFlags,
 }
 
 impl Record {
@@ -55,10 +42,8 @@ impl Record {
     }
 
     async fn record(&self) -> Result<CommandStatus, Problem> {
-        let client = live::client(&self.connect).await?;
-        let preview = seeing::preview()?;
-        let request = self.root.request(&client, self.namespace.as_deref(), self.module.as_deref()).await?;
-        let found = preview.record(&seeing::caller(&client), &request).await.map_err(seeing::problem)?;
+        let (caller, request) = self.flags.request().await?;
+        let found = seeing::preview()?.record(&caller, &request).await.map_err(seeing::problem)?;
         if let Some(unknown) = found.unknown.first() {
             return Err(Problem::new(format!("{}: {}", unknown.what, unknown.why))
                 .hint("a case without it would not be what happens in the cluster"));
@@ -75,7 +60,7 @@ impl Record {
         } else {
             ""
         };
-        let head = format!("# {} with module {}.{said}\n", self.root, found.module);
+        let head = format!("# {} with module {}.{said}\n", self.flags.root, found.module);
         output::print(&format!("{head}{}", output::yaml(&case)?))?;
         if !found.secrets_replaced && !case.expects(found.answer.as_ref()) {
             eprintln!(

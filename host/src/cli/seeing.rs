@@ -2,16 +2,18 @@
 
 use std::{fmt, path::Path};
 
+use clap::Args;
 use kube::Client;
 use pintle_api::Reconciler;
 use pintle_engine::{Engine, EngineConfig, Meter};
+use pintle_kubernetes::connect::Connect;
 use pintle_modules::{Budget, memory_limit};
 use pintle_preview::{Caller, InspectRequest, ModuleChoice, Preview, PreviewError};
 use pintle_runtime::{Spawner, clock};
 use pintle_schema::nearest::did_you_mean;
 use pintle_wit::Kind;
 
-use super::{live, module, problem::Problem};
+use super::{completion, live, module, problem::Problem};
 
 /// Makes previews in this process. Modules are compiled here too, as by every command that is given one.
 pub(super) fn preview() -> Result<Preview, Problem> {
@@ -51,6 +53,41 @@ pub(super) fn problem(error: PreviewError) -> Problem {
     }
 }
 
+/// The root that a command is about, and who is asked about it.
+#[derive(Debug, Args)]
+pub(super) struct RootFlags {
+    /// The root
+    #[arg(value_name = "KIND/NAME", value_parser = RootName::parse, add = completion::roots())]
+    pub(super) root: RootName,
+
+    /// Namespace of the root [default: that of the kubeconfig context]
+    #[arg(short, long)]
+    namespace: Option<String>,
+
+    /// Name of a Module, or a file [default: the module in force]
+    #[arg(long, value_name = "MODULE|FILE", add = completion::modules_and_files())]
+    module: Option<String>,
+
+    #[command(flatten)]
+    connect: Connect,
+}
+
+impl RootFlags {
+    /// In whose name a preview is made, and of what.
+    pub(super) async fn request(&self) -> Result<(Caller, InspectRequest), Problem> {
+        let client = live::client(&self.connect).await?;
+        let namespace = self.namespace.as_deref().unwrap_or(client.default_namespace());
+        let request = InspectRequest {
+            kind: self.root.kind(&client).await?,
+            namespace: Some(namespace.to_owned()),
+            name: self.root.name.clone(),
+            module: self.module.as_deref().map(choice).transpose()?,
+            proposed: None,
+        };
+        Ok((caller(&client), request))
+    }
+}
+
 /// A root as a command line names it: `KIND/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RootName {
@@ -59,30 +96,13 @@ pub(super) struct RootName {
 }
 
 impl RootName {
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, String> {
         match text.split_once('/') {
             Some((kind, name)) if !kind.is_empty() && pintle_wit::syntax::is_subdomain(name) => {
                 Ok(Self { kind: kind.to_owned(), name: name.to_owned() })
             }
             _ => Err("write it as KIND/NAME, for instance webserver/blog".into()),
         }
-    }
-
-    /// The root, in a namespace or in that of the context.
-    pub(super) async fn request(
-        &self,
-        client: &Client,
-        namespace: Option<&str>,
-        module: Option<&str>,
-    ) -> Result<InspectRequest, Problem> {
-        let namespace = namespace.unwrap_or(client.default_namespace());
-        Ok(InspectRequest {
-            kind: self.kind(client).await?,
-            namespace: Some(namespace.to_owned()),
-            name: self.name.clone(),
-            module: module.map(choice).transpose()?,
-            proposed: None,
-        })
     }
 
     /// The kind among those that Reconcilers are for, by any of the names that kubectl takes.

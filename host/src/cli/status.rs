@@ -22,7 +22,7 @@ use super::{
 /// not True, why, and what to do. RootsReady of a Reconciler names the first of the custom resources that fail.
 ///
 /// The exit code is 0 if everything is ready, and 1 if something is not. The conditions are what the host and the gateway have written
-/// last. Whether a host leads, `pintle version` says.
+/// last. `kubectl get lease -n pintle-system` shows who leads.
 ///
 /// With kubectl, `kubectl get pintle` lists the same objects, and `kubectl describe` shows their conditions.
 #[derive(Debug, Args)]

@@ -23,7 +23,6 @@ use pintle_wit::{Kind, names::FINALIZER_VIEW};
 use serde_json::Value;
 
 use super::{
-    host,
     live::{self, Progress},
     output,
     plural::plural,
@@ -89,7 +88,7 @@ const GATEWAY: &str = include_str!("../../../deploy/gateway.yaml");
 
 /// What the host and the gateway make for themselves in their namespace.
 const MADE: [(&str, &str, &str); 2] =
-    [("coordination.k8s.io/v1", "Lease", host::NAME), ("v1", "Secret", pintle_gateway::tls::SECRET)];
+    [("coordination.k8s.io/v1", "Lease", "pintle"), ("v1", "Secret", pintle_gateway::tls::SECRET)];
 
 /// What is left.
 const STAYS: &str = "These stay:

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     cluster::Served,
-    folder::{Folder, Run, ask_until},
+    folder::{Folder, ask_until},
 };
 
 const RECONCILERS: &str = "/apis/pintle.dev/v1alpha1/reconcilers";
@@ -23,20 +23,12 @@ fn list(names: &[&str]) -> Value {
     json!({"kind": "PartialObjectMetadataList", "apiVersion": "v1", "metadata": {}, "items": items})
 }
 
-/// A cluster with a host, two Reconcilers, two Views and a Module.
+/// A cluster with two Reconcilers, two Views and a Module.
 fn served() -> Served {
-    let pod = json!({"spec": {"containers": [{"name": "pintle", "image": "registry.example.com:5000/pintle:0.2.0"}]}});
     Served::with_pintle()
         .at(RECONCILERS, list(&["darkroom", "webserver"]))
         .at(VIEWS, list(&["farmpods", "llamas"]))
         .at(MODULES, list(&["darkroom-0.1.0"]))
-        .at("/version", json!({
-            "major": "1", "minor": "36", "gitVersion": "v1.36.3", "gitCommit": "", "gitTreeState": "", "buildDate": "",
-            "goVersion": "", "compiler": "", "platform": "",
-        }))
-        .at("/apis/apps/v1/namespaces/pintle-system/deployments/pintle", json!({
-            "metadata": {"name": "pintle"}, "spec": {"replicas": 2, "selector": {}, "template": pod}, "status": {"readyReplicas": 2},
-        }))
 }
 
 /// A folder with a kubeconfig, and a folder `bin` with the program by both of its names.
@@ -161,48 +153,21 @@ fn the_plugin_completes_as_kubectl_asks_it() {
     assert!(sh(&folder, "sh", "kubectl_complete-pintle sw").starts_with("swap\tSwitch a Reconciler"));
 }
 
-/// What `pintle version` says, if the cluster is not too slow to tell.
-fn version(folder: &Folder, arguments: &[&str]) -> Run {
-    let arguments = [&["version"][..], arguments].concat();
-    let is_told = |run: &Run| !run.stdout.contains("has not answered within");
-    ask_until(is_told, || folder.run_with(&[("HOME", "/nonexistent")], &arguments))
-}
-
 #[test]
-fn the_version_is_that_of_the_client_the_contract_and_the_host() {
-    let folder = shell(served());
-    let run = version(&folder, &["--kubeconfig", "kubeconfig"]);
-    assert_eq!(run.code, 0, "{run:?}");
+fn the_version_is_that_of_the_program_and_of_the_contract() {
+    let folder = Folder::new();
+    let run = folder.run(&["version"]);
     let value = |name: &str| {
         let row = run.stdout.lines().find_map(|line| line.strip_prefix(name));
         row.map(str::trim).map(str::to_owned).unwrap_or_default()
     };
-    assert_eq!(value("Client"), env!("CARGO_PKG_VERSION"));
-    assert_eq!(value("Documents"), "guest.pintle.dev/v1");
-    assert_eq!(value("Cluster"), "Kubernetes v1.36.3");
-    assert_eq!(value("Host"), "0.2.0 (image registry.example.com:5000/pintle:0.2.0, 2 of 2 Pods ready)");
-    let run = version(&folder, &["--kubeconfig", "kubeconfig", "-o", "json"]);
-    let data: Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(data["cluster"]["host"]["version"], "0.2.0");
     assert_eq!(
-        data["client"]["contract"]["interfaces"],
+        (value("Version"), value("Documents")),
+        (env!("CARGO_PKG_VERSION").into(), "guest.pintle.dev/v1".into())
+    );
+    let data: Value = serde_json::from_str(&folder.run(&["version", "-o", "json"]).stdout).unwrap();
+    assert_eq!(
+        data["contract"]["interfaces"],
         json!(["pintle:guest/guest@0.1.0", "pintle:guest/views@0.1.0"])
     );
-}
-
-#[test]
-fn without_a_host_the_version_says_why() {
-    let told = |arguments: &[&str], folder: &Folder| {
-        let run = version(folder, arguments);
-        assert!(run.code == 0 && run.stderr.is_empty(), "{run:?}");
-        run.stdout
-    };
-    let none = told(&[], &Folder::new());
-    assert!(none.contains("\nHost ") && none.contains("unknown: no cluster: set KUBECONFIG"), "{none}");
-    let client = told(&["--client"], &Folder::new());
-    assert!(client.contains("\nPolicy ") && !client.contains("Host"), "{client}");
-    let folder = shell(served());
-    let elsewhere = told(&["--kubeconfig", "kubeconfig", "-n", "other"], &folder);
-    assert!(elsewhere.contains("neither a Deployment nor a Lease other/pintle"), "{elsewhere}");
-    assert!(elsewhere.contains("Kubernetes v1.36.3"), "what is known is said: {elsewhere}");
 }

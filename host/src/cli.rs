@@ -1,7 +1,6 @@
 //! The command line.
 
 mod build;
-mod build_folder;
 mod cargo;
 mod check;
 mod compile;

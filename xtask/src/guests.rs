@@ -15,14 +15,13 @@ use crate::{
 
 /// What every guest is built of and with, besides its own folder. Of `pintle`, which builds it, these are the parts that make the module:
 /// other parts change all the time, and the guests do not change with them.
-const COMMON: [&str; 10] = [
+const COMMON: [&str; 9] = [
     ".cargo",
     "Cargo.lock",
     "Cargo.toml",
     "guest-sdk",
     "wit",
     "host/src/cli/build.rs",
-    "host/src/cli/build_folder.rs",
     "host/src/cli/cargo.rs",
     "host/src/cli/native.rs",
     "xtask/src/guests.rs",

@@ -27,8 +27,7 @@ const NO_COMPONENT: &str =
 /// generated from the types of the guest to its directory: `crd.yaml` and `config.schema.json`, and `views.json` for views. The same
 /// sources and the same compiler give the same digest on every machine.
 ///
-/// The compiled dependencies are stored in `~/.cache/pintle/build` (or `$XDG_CACHE_HOME`), where all guests share them. If you set
-/// `CARGO_TARGET_DIR` or `build.build-dir` of cargo, or the guest belongs to a workspace, that folder is used.
+/// The compiled dependencies are where cargo puts them: in `target` of the guest, or of its workspace, whose guests share them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -100,7 +99,7 @@ impl Build {
 
     /// Writes the generated files, and compiles the core module.
     fn compile(&self, package: &Package) -> Result<Vec<u8>, Problem> {
-        let _claim = package.build_folder.claim(package)?;
+        package.clean_others()?;
         eprintln!("building the schema generator (1 of 2)");
         let mut generator = Command::new(native::build(package, self.locked)?);
         cargo::run(generator.args(self.locked.then_some("--check")), "generating the schemas")?;
@@ -165,7 +164,6 @@ fn summary(module: &Module, path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::build_folder::BuildFolder;
 
     /// The package `guest` in this folder of this workspace, which builds on the SDK.
     fn package(folder: &str, workspace: &str) -> Package {
@@ -179,7 +177,7 @@ mod tests {
             sources: [("guest", folder), ("other", "/w/other"), ("pintle-guest", "/sdk")]
                 .map(|(name, folder)| (name.to_owned(), folder.into()))
                 .to_vec(),
-            build_folder: BuildFolder::Chosen("/w/target".into()),
+            build_directory: "/w/target".into(),
         }
     }
 

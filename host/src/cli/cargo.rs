@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsStr,
+    fs,
     io::{self, IsTerminal, Read},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -9,7 +10,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{build_folder::BuildFolder, problem::Problem};
+use super::problem::Problem;
 
 /// What guests are compiled for.
 pub(super) const TARGET: &str = "wasm32-unknown-unknown";
@@ -31,37 +32,40 @@ pub(super) struct Package {
     pub(super) schema: String,
     /// The folders of every package that is built from a path, by name: they must not show in the module.
     pub(super) sources: Vec<(String, PathBuf)>,
-    /// Where cargo puts what it makes on the way.
-    pub(super) build_folder: BuildFolder,
+    /// Where cargo puts what it makes on the way: all packages of a workspace share it.
+    pub(super) build_directory: PathBuf,
 }
 
 impl Package {
-    /// cargo, in the folder of the package and with its build folder.
+    /// cargo, in the folder of the package.
     pub(super) fn cargo(&self) -> Command {
-        let mut command = cargo(&self.folder);
-        if let BuildFolder::Shared(folder) = &self.build_folder {
-            command.env("CARGO_BUILD_BUILD_DIR", folder);
+        cargo(&self.folder)
+    }
+
+    /// Removes what another guest of its name, or another version, has left where cargo builds it: cargo names some files after the library
+    /// alone, and would take them for those of this guest.
+    pub(super) fn clean_others(&self) -> Result<(), Problem> {
+        let folder = self.build_directory.join("pintle");
+        let owner = folder.join(&self.library);
+        let is = format!("{} {}\n", self.version, self.folder.display());
+        if fs::read_to_string(&owner).is_ok_and(|was| was == is) {
+            return Ok(());
         }
-        command
+        for what in [&[][..], &["--release", "--target", TARGET]] {
+            let mut command = self.cargo();
+            command.args(["clean", "--quiet", "--package", &self.name]).args(what);
+            run(&mut command, "cargo clean")?;
+        }
+        let written = fs::create_dir_all(&folder).and_then(|()| fs::write(owner, is));
+        written.map_err(|error| Problem::new(format!("{} cannot be used: {error}", folder.display())))
     }
 }
 
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<MetadataPackage>,
-    #[serde(flatten)]
-    folders: Folders,
-}
-
-/// The folders that cargo works with, by its own settings.
-#[derive(Deserialize)]
-pub(super) struct Folders {
-    /// The folder of the workspace; of a package alone, its own.
-    pub(super) workspace_root: PathBuf,
-    /// Where the results go.
-    pub(super) target_directory: PathBuf,
-    /// Where everything else goes.
-    pub(super) build_directory: PathBuf,
+    workspace_root: PathBuf,
+    build_directory: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -158,17 +162,15 @@ pub(super) fn package(folder: &Path, locked: bool) -> Result<Package, Problem> {
         .iter()
         .filter(|package| package.source.is_none())
         .filter_map(|package| Some((package.name.clone(), package.manifest_path.parent()?.to_owned())));
-    let folder = manifest.parent().unwrap_or(folder).to_owned();
-    let build_folder = BuildFolder::of(&metadata.folders, &folder);
     Ok(Package {
         name: package.name.clone(),
-        folder,
-        workspace: metadata.folders.workspace_root,
+        folder: manifest.parent().unwrap_or(folder).to_owned(),
         version: package.version.clone(),
         library,
         schema,
         sources: sources.collect(),
-        build_folder,
+        workspace: metadata.workspace_root,
+        build_directory: metadata.build_directory,
     })
 }
 

@@ -14,7 +14,6 @@ use std::{
 use pintle_core::text;
 
 use super::{
-    build_folder::BuildFolder,
     cargo::{self, Package},
     problem::Problem,
 };
@@ -30,19 +29,13 @@ const SHOWN_BYTES_MAX: usize = 1000;
 /// The arithmetic of the module, which wraps: a native call may panic only where the module does.
 const AS_MODULE: [&str; 2] = ["profile.dev.overflow-checks=false", "profile.dev.debug-assertions=false"];
 
-/// Of the build that all guests share: nobody looks at it in a debugger, and this makes it half as large.
-const SMALL: [&str; 2] = ["profile.dev.debug=false", "build.incremental=false"];
-
-/// Builds the program that writes the generated files of a guest, and calls it. The build folder must be claimed.
+/// Builds the program that writes the generated files of a guest, and calls it.
 pub(super) fn build(package: &Package, locked: bool) -> Result<PathBuf, Problem> {
     let mut command = package.cargo();
     command.args(["build", "--features", "schema", "--bin", &package.schema]);
     command.args(["--message-format=json-render-diagnostics"]);
     command.args(cargo::quiet()).args(locked.then_some("--locked"));
     command.args(AS_MODULE.iter().flat_map(|setting| ["--config", setting]));
-    if let BuildFolder::Shared(_) = package.build_folder {
-        command.args(SMALL.iter().flat_map(|setting| ["--config", setting]));
-    }
     let messages = cargo::run(command.stdout(Stdio::piped()), "cargo build")?;
     cargo::program(&messages, &package.schema)
         .ok_or_else(|| Problem::new(format!("cargo built no program {}", package.schema)))
@@ -87,7 +80,7 @@ impl<'a> Native<'a> {
         eprintln!("running the guest natively, to see the message of its panic");
         let package = cargo::package(folder, false);
         let program = package.and_then(|package| {
-            let _claim = package.build_folder.claim(&package)?;
+            package.clean_others()?;
             build(&package, false)
         });
         program.map_err(|problem| {

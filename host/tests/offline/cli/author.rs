@@ -1,7 +1,7 @@
 //! What the author of a guest goes through: from `pintle new` to a panic. Slow, since it compiles guests. All of them share the
 //! dependencies that the first one builds.
 
-use std::{fs, thread};
+use std::fs;
 
 use pintle_engine::CallLimits;
 
@@ -103,9 +103,9 @@ fn builds_and_passes(folder: &Folder) {
     );
 }
 
-/// A new guest in `dir`, with a part of its sources replaced.
-fn greeter(folder: &Folder, dir: &str, from: &str, to: &str) {
-    let run = folder.run(&["new", "greeter", "--dir", dir]);
+/// A new guest of this name in `dir`, with a part of its sources replaced.
+fn greeter(folder: &Folder, name: &str, dir: &str, from: &str, to: &str) {
+    let run = folder.run(&["new", name, "--kind", "Greeter", "--dir", dir]);
     assert_eq!(run.code, 0, "{run:?}");
     change(folder, dir, from, to);
 }
@@ -143,7 +143,7 @@ impl pintle_guest::View for Glance {
 pub struct Seen;
 
 impl pintle_guest::Views for Seen {
-    const NAME: &'static str = "greeter";
+    const NAME: &'static str = "both";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     type All = (Glance,);
 }
@@ -153,18 +153,18 @@ impl pintle_guest::Views for Seen {
 #[ignore = "tier two: it compiles guests"]
 fn a_guest_that_reconciles_and_serves_views_is_one_module() {
     let folder = Folder::new();
-    greeter(&folder, "greeter", "export!(Greeter);", "export!(Greeter, views: Seen);");
+    greeter(&folder, "both", "greeter", "export!(Greeter);", "export!(Greeter, views: Seen);");
     let sources = folder.read("greeter/src/lib.rs");
     folder.write("greeter/src/lib.rs", format!("{sources}{VIEW}"));
     let program = folder.read("greeter/src/bin/schema.rs");
-    let both = program.replace("run::<greeter::Greeter>", "run_both::<greeter::Greeter, greeter::Seen>");
+    let both = program.replace("run::<both::Greeter>", "run_both::<both::Greeter, both::Seen>");
     folder.write("greeter/src/bin/schema.rs", both);
     let run = folder.run(&["build", "greeter"]);
     assert!(run.code == 0 && run.stdout.contains("\nViews        glances: "), "{run:?}");
-    let run = folder.run(&["test", "greeter/greeter.wasm", "greeter/cases"]);
+    let run = folder.run(&["test", "greeter/both.wasm", "greeter/cases"]);
     assert_eq!(run.code, 0, "it reconciles as before: {run:?}");
 
-    let bytes = fs::read(folder.path("greeter/greeter.wasm")).unwrap();
+    let bytes = fs::read(folder.path("greeter/both.wasm")).unwrap();
     let module = pintle_offline::engine().unwrap().load(&bytes, None).unwrap();
     let request = r#"{"apiVersion":"guest.pintle.dev/v1","view":"glances","objects":[{"metadata":{"name":"a"},"spec":{"text":"hello"}}]}"#;
     let shown = module.views().unwrap().show(request, 1, &CallLimits::default()).unwrap();
@@ -190,13 +190,10 @@ fn digest(run: &Run) -> String {
 fn guests_of_one_name_share_dependencies_and_keep_their_own_bytes() {
     let folder = Folder::new();
     let text = "root.spec.text}";
-    greeter(&folder, "a", text, r#"format!("a says {}", root.spec.text)}"#);
-    greeter(&folder, "b", text, r#"format!("b says {}", root.spec.text)}"#);
-    let build = |dir: &'static str| folder.run(&["build", dir]);
-    let (a, b) = thread::scope(|scope| {
-        let (a, b) = (scope.spawn(|| build("a")), scope.spawn(|| build("b")));
-        (digest(&a.join().unwrap()), digest(&b.join().unwrap()))
-    });
+    greeter(&folder, "greeter", "a", text, r#"format!("a says {}", root.spec.text)}"#);
+    greeter(&folder, "greeter", "b", text, r#"format!("b says {}", root.spec.text)}"#);
+    let build = |dir: &str| folder.run(&["build", dir]);
+    let (a, b) = (digest(&build("a")), digest(&build("b")));
     let says = |dir: &str| {
         let (module, sample) = (format!("{dir}/greeter.wasm"), format!("{dir}/sample.yaml"));
         folder.run(&["render", &module, "-f", &sample]).stdout
@@ -205,7 +202,7 @@ fn guests_of_one_name_share_dependencies_and_keep_their_own_bytes() {
     assert!(says("b").contains("b says hello"), "{}", says("b"));
 
     // In another folder the same sources give the same bytes.
-    greeter(&folder, "c", text, r#"format!("a says {}", root.spec.text)}"#);
+    greeter(&folder, "greeter", "c", text, r#"format!("a says {}", root.spec.text)}"#);
     assert_eq!(digest(&build("c")), a);
     assert_eq!(digest(&build("b")), b, "the guest before is not taken for this one");
 }
@@ -216,9 +213,9 @@ fn the_message_of_a_panic_is_shown_where_the_module_traps() {
     let folder = Folder::new();
     let sound = "let root = &request.object;";
     let broken = "let root = &request.object; let letters: Vec<char> = root.spec.text.chars().collect(); assert_ne!(letters[7], 'x');";
-    greeter(&folder, "greeter", sound, broken);
+    greeter(&folder, "panics", "greeter", sound, broken);
     assert_eq!(folder.run(&["build", "greeter"]).code, 0);
-    let module = "greeter/greeter.wasm";
+    let module = "greeter/panics.wasm";
     let message = "native run: panicked at src/lib.rs:";
     let commands: [&[&str]; 3] = [
         &["test", module, "greeter/cases"],

@@ -31,9 +31,9 @@ impl Folder {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// Where guests share what is built of their dependencies.
-    pub(crate) fn cache() -> &'static Path {
-        Path::new(env!("CARGO_TARGET_TMPDIR"))
+    /// Where guests are built, which share their dependencies there. Tests that run at once have guests of different names.
+    fn target() -> PathBuf {
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests")
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -85,10 +85,9 @@ impl Folder {
             .current_dir(self.0.path())
             // Neither the cluster nor the build folder of whoever runs the tests.
             .env_remove("KUBECONFIG")
-            .env_remove("CARGO_TARGET_DIR")
+            .env("CARGO_TARGET_DIR", Self::target())
             // Nobody sits there who could be asked.
             .stdin(Stdio::null())
-            .env("XDG_CACHE_HOME", Self::cache())
             .output()
             .unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

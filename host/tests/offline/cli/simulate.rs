@@ -47,8 +47,8 @@ fn flawed(folder: &Folder, whole: &str, flaw: &str) {
         said.contains(flaw) && said.matches("flaw").count() > 3,
         "the template is not what the test takes it for"
     );
-    folder.write("photo-album/src/lib.rs", said);
-    let run = folder.run(&["build", "photo-album"]);
+    folder.write("flawed/src/lib.rs", said);
+    let run = folder.run(&["build", "flawed"]);
     assert_eq!(run.code, 0, "{run:?}");
 }
 
@@ -65,10 +65,10 @@ steps:
 #[ignore = "tier two: it compiles guests"]
 fn the_author_of_a_bad_guest_reads_what_is_wrong_and_what_to_do() {
     let folder = Folder::new();
-    let run = folder.run(&["new", "photo-album", "--group", "pictures.example.com"]);
+    let run = folder.run(&["new", "flawed", "--kind", "PhotoAlbum", "--group", "pictures.example.com"]);
     assert_eq!(run.code, 0, "{run:?}");
-    let whole = folder.read("photo-album/src/lib.rs");
-    let simulate = ["simulate", "photo-album/photo-album.wasm"];
+    let whole = folder.read("flawed/src/lib.rs");
+    let simulate = ["simulate", "flawed/flawed.wasm"];
 
     let seen = r#"request.child("ConfigMap", &root.metadata.name).map(|page| page["data"]["flaw"].as_str().unwrap_or_default().to_owned())"#;
     flawed(
@@ -81,7 +81,7 @@ fn the_author_of_a_bad_guest_reads_what_is_wrong_and_what_to_do() {
     let grows = folder.run(&simulate);
     for run in [&flips, &grows] {
         assert_eq!(run.code, 1, "{run:?}");
-        assert!(run.stdout.starts_with("FAILED  photo-album/sample.yaml: it does not hold that "), "{run:?}");
+        assert!(run.stdout.starts_with("FAILED  flawed/sample.yaml: it does not hold that "), "{run:?}");
         assert!(
             run.stdout.contains("(O10)") || run.stdout.contains("(O4)") || run.stdout.contains("(O1)"),
             "{run:?}"

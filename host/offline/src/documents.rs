@@ -1,7 +1,7 @@
 //! Reading Kubernetes objects from files, as `kubectl -f` does.
 
 use std::{
-    fs,
+    fmt, fs,
     io::{self, Read},
     path::{Path, PathBuf},
 };
@@ -27,36 +27,13 @@ impl Document {
     }
 }
 
-/// Why documents cannot be read.
+/// Why documents cannot be read: a file that is none, or of another form, with its name, line and column.
 #[derive(Debug, thiserror::Error)]
-pub enum DocumentError {
-    /// A file or directory cannot be read.
-    #[error("{path} cannot be read: {error}")]
-    Read {
-        /// The file.
-        path: String,
-        /// Why.
-        error: io::Error,
-    },
-    /// A directory has no file that could be a document.
-    #[error("{0} has no .yaml, .yml or .json file")]
-    Empty(String),
-    /// A file is neither YAML nor JSON.
-    #[error("{path}: {message}")]
-    Syntax {
-        /// The file.
-        path: String,
-        /// What is wrong, with line and column.
-        message: String,
-    },
-    /// A document is not an object of Kubernetes.
-    #[error("{path}: {message}")]
-    NoObject {
-        /// The file and document.
-        path: String,
-        /// What it lacks.
-        message: String,
-    },
+#[error("{0}")]
+pub struct DocumentError(String);
+
+fn unread(path: impl fmt::Display, error: &io::Error) -> DocumentError {
+    DocumentError(format!("{path} cannot be read: {error}"))
 }
 
 /// Reads every object in these files and directories; `-` stands for the standard input. Lists (`kind: List`) count as their
@@ -69,8 +46,8 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Document>, DocumentError> {
     for path in paths {
         if path.as_os_str() == "-" {
             let mut text = String::new();
-            let error = |error| DocumentError::Read { path: "the standard input".into(), error };
-            io::stdin().lock().read_to_string(&mut text).map_err(error)?;
+            let read = io::stdin().lock().read_to_string(&mut text);
+            read.map_err(|error| unread("the standard input", &error))?;
             documents.extend(parse("the standard input", &text)?);
             continue;
         }
@@ -89,7 +66,7 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>, DocumentError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let error = |error| DocumentError::Read { path: path.display().to_string(), error };
+    let error = |error| unread(path.display(), &error);
     let mut files = Vec::new();
     for entry in fs::read_dir(path).map_err(error)? {
         let file = entry.map_err(error)?.path();
@@ -99,7 +76,10 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>, DocumentError> {
         }
     }
     files.sort();
-    if files.is_empty() { Err(DocumentError::Empty(path.display().to_string())) } else { Ok(files) }
+    if files.is_empty() {
+        return Err(DocumentError(format!("{} has no .yaml, .yml or .json file", path.display())));
+    }
+    Ok(files)
 }
 
 /// A file's text.
@@ -107,7 +87,7 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>, DocumentError> {
 /// # Errors
 /// When it cannot be read.
 pub fn read_text(path: &Path) -> Result<String, DocumentError> {
-    fs::read_to_string(path).map_err(|error| DocumentError::Read { path: path.display().to_string(), error })
+    fs::read_to_string(path).map_err(|error| unread(path.display(), &error))
 }
 
 /// The objects in a text of one or more documents.
@@ -153,7 +133,7 @@ fn add(place: String, value: Value, documents: &mut Vec<Document>) -> Result<(),
             } else {
                 format!("the document has no {key}, so it is no Kubernetes object")
             };
-            return Err(DocumentError::NoObject { path: place, message });
+            return Err(DocumentError(format!("{place}: {message}")));
         }
     }
     documents.push(Document { source: place, value });
@@ -167,7 +147,7 @@ fn options() -> serde_saphyr::Options {
 
 fn syntax(source: &str, error: &serde_saphyr::Error) -> DocumentError {
     let message = error.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    DocumentError::Syntax { path: source.to_owned(), message }
+    DocumentError(format!("{source}: {message}"))
 }
 
 #[cfg(test)]

@@ -3,12 +3,9 @@
 
 use std::{
     cell::OnceCell,
-    io::{Read, Write},
+    io::{self, Seek, Write},
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
-    sync::mpsc,
-    thread,
-    time::Duration,
+    process::{Command, Stdio},
 };
 
 use pintle_core::text;
@@ -18,10 +15,6 @@ use super::{
     problem::Problem,
 };
 
-/// How long a native call may take. A guest answers in milliseconds, and one that loops does not trap.
-const DEADLINE: Duration = Duration::from_secs(10);
-/// How much of the standard error of a native call is read, in bytes.
-const STDERR_BYTES_MAX: u64 = 64 << 10;
 /// How much of a panic is shown.
 const SHOWN_LINES_MAX: usize = 6;
 const SHOWN_BYTES_MAX: usize = 1000;
@@ -61,10 +54,10 @@ impl<'a> Native<'a> {
             return None;
         }
         match self.program.get_or_init(|| self.built()) {
-            Ok(program) => Some(match call(program, function, request) {
-                Ok(ended) => ended.told(),
-                Err(error) => format!("native run: it cannot be started: {error}"),
-            }),
+            Ok(program) => Some(
+                call(program, function, request)
+                    .unwrap_or_else(|error| format!("native run: it cannot be started: {error}")),
+            ),
             Err(why) => Some(why.clone()),
         }
     }
@@ -91,41 +84,6 @@ impl<'a> Native<'a> {
     }
 }
 
-/// How a native call ended.
-#[derive(Debug)]
-enum Ended {
-    /// With an answer, or a failure of the guest's own.
-    Answered,
-    /// Otherwise, with this on the standard error.
-    Broke { status: String, stderr: String },
-    /// Not within [`DEADLINE`].
-    TooLate,
-}
-
-impl Ended {
-    fn of(status: ExitStatus, stderr: &[u8]) -> Self {
-        match status.success() {
-            true => Self::Answered,
-            false => Self::Broke {
-                status: status.to_string(),
-                stderr: String::from_utf8_lossy(stderr).into_owned(),
-            },
-        }
-    }
-
-    /// What it means for somebody whose module trapped at the same request.
-    fn told(&self) -> String {
-        match self {
-            Self::Answered => "native run: the guest answers this request. The module may be older than the sources (run: pintle build), or only WebAssembly's limits break it: 32 bits, a stack of 64 KiB".into(),
-            Self::Broke { status, stderr } => match panic_in(stderr) {
-                Some(panic) => format!("native run: {panic}"),
-                None => format!("native run: it ended with {status}: {}", shown(stderr.lines())),
-            },
-            Self::TooLate => format!("native run: no answer within {} s", DEADLINE.as_secs()),
-        }
-    }
-}
-
 /// The message of a panic as the standard library writes it, with its place.
 fn panic_in(stderr: &str) -> Option<String> {
     let begin = stderr.find("panicked at ")?;
@@ -138,43 +96,28 @@ fn shown<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     text::clean(&lines.join(" "), SHOWN_BYTES_MAX)
 }
 
-/// Calls a function of the guest with a request.
-fn call(program: &Path, function: &str, request: &str) -> std::io::Result<Ended> {
-    let mut child = Command::new(program)
-        .arg(function)
-        .env("RUST_BACKTRACE", "0")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
-        let request = request.to_owned();
-        // Who ends before it has read everything has said why.
-        thread::spawn(move || stdin.write_all(request.as_bytes()));
+/// What it means for somebody whose module trapped at a request that the native build ended like this at it.
+fn told(is_answered: bool, status: &str, stderr: &str) -> String {
+    if is_answered {
+        return "native run: the guest answers this request. The module may be older than the sources (run: pintle build), or only WebAssembly's limits break it: 32 bits, a stack of 64 KiB".into();
     }
-    let stderr = read(&mut child);
-    // The standard error ends when the process does.
-    let Ok(stderr) = stderr.recv_timeout(DEADLINE) else {
-        child.kill()?;
-        child.wait()?;
-        return Ok(Ended::TooLate);
-    };
-    Ok(Ended::of(child.wait()?, &stderr))
+    match panic_in(stderr) {
+        Some(panic) => format!("native run: {panic}"),
+        None => format!("native run: it ended with {status}: {}", shown(stderr.lines())),
+    }
 }
 
-/// Reads the standard error of a process on a thread of its own. What is too much is read too, so that the process can go on.
-fn read(child: &mut Child) -> mpsc::Receiver<Vec<u8>> {
-    let (send, receive) = mpsc::channel();
-    if let Some(mut stderr) = child.stderr.take() {
-        thread::spawn(move || {
-            let mut kept = Vec::new();
-            let all = (&mut stderr).take(STDERR_BYTES_MAX).read_to_end(&mut kept);
-            let _ = all.and_then(|_| std::io::copy(&mut stderr, &mut std::io::sink()));
-            // Nobody listens any more after the deadline.
-            let _ = send.send(kept);
-        });
-    }
-    receive
+/// Calls a function of the guest with a request, and returns what that means.
+fn call(program: &Path, function: &str, request: &str) -> io::Result<String> {
+    // A file and no pipe: the process may end before it has read everything.
+    let mut input = tempfile::tempfile()?;
+    input.write_all(request.as_bytes())?;
+    input.rewind()?;
+    let mut command = Command::new(program);
+    command.arg(function).env("RUST_BACKTRACE", "0").stdin(input).stdout(Stdio::null());
+    let ended = command.stderr(Stdio::piped()).output()?;
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    Ok(told(ended.status.success(), &ended.status.to_string(), &stderr))
 }
 
 #[cfg(test)]
@@ -182,7 +125,7 @@ mod tests {
     use super::*;
 
     fn broke(stderr: &str) -> String {
-        Ended::Broke { status: "exit status: 101".into(), stderr: stderr.into() }.told()
+        told(false, "exit status: 101", stderr)
     }
 
     #[test]
@@ -204,11 +147,10 @@ mod tests {
 
     #[test]
     fn what_did_not_panic_is_not_called_a_panic() {
-        assert!(Ended::Answered.told().starts_with("native run: the guest answers this request."));
+        assert!(told(true, "", "").starts_with("native run: the guest answers this request."));
         assert_eq!(
             broke("usage: something\n"),
             "native run: it ended with exit status: 101: usage: something"
         );
-        assert_eq!(Ended::TooLate.told(), "native run: no answer within 10 s");
     }
 }

@@ -14,7 +14,7 @@ use super::{
     output::{self, Data},
     problem::{CommandStatus, Problem},
     seeing,
-    table::{self, Table},
+    table::Table,
 };
 
 /// Show what a module would change, and change nothing
@@ -243,7 +243,7 @@ fn summary_text(summary: &Summary) -> String {
         table.row([line.kind.clone(), path, line.change.word().to_owned(), line.count.to_string(), name]);
     }
     if !table.is_empty() {
-        let _ = write!(text, "\n{}", table.text(table::width()));
+        let _ = write!(text, "\n{}", table.text());
     }
     if summary.limits.truncated {
         text.push_str("There are more kinds and fields than these.\n");

@@ -41,9 +41,6 @@ pub(super) struct Status {
 /// The page about reasons. What a reason means depends on where it is met, so it has a section for each kind of object.
 const REASONS: &str = include_str!("../../../docs/reasons.md");
 
-/// So wide that no line is broken: a command that is broken in two cannot be copied.
-const WIDTH: usize = u16::MAX as usize;
-
 impl Status {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         live::block_on(async {
@@ -94,7 +91,7 @@ impl Screen {
     }
 
     fn text(&self) -> String {
-        let table = self.table.text(WIDTH);
+        let table = self.table.text();
         if self.is_well { table + "\nEverything is ready.\n" } else { table }
     }
 }

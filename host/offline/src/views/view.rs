@@ -35,25 +35,13 @@ pub struct View<'a> {
 
 /// What is known of a backing kind.
 #[derive(Debug)]
-pub enum BackingKind {
-    /// A custom kind whose CRD is known.
-    Custom {
-        /// The schema of its objects.
-        schema: Value,
-        /// The same, compiled.
-        structural: Structural,
-        /// Whether they live in namespaces.
-        is_namespaced: bool,
-    },
-    /// A kind of Kubernetes.
-    BuiltIn {
-        /// The schema of its objects.
-        schema: Value,
-        /// Whether they live in namespaces.
-        is_namespaced: bool,
-    },
-    /// Nothing.
-    Unknown,
+pub struct BackingKind {
+    /// The schema of its objects, if it is a kind of Kubernetes, or its CRD is known.
+    schema: Option<Value>,
+    /// The same of a custom kind, compiled.
+    custom: Option<Structural>,
+    /// Whether its objects live in namespaces.
+    is_namespaced: bool,
 }
 
 impl<'a> View<'a> {
@@ -71,7 +59,7 @@ impl<'a> View<'a> {
             kind: kind.kind.clone(),
             // Nobody is asked for it without a cluster.
             plural: String::new(),
-            namespaced: backing.is_namespaced(),
+            namespaced: backing.is_namespaced,
         };
         let served = Served::of(manifest, backing_of_lens, Verb::ALL.to_vec());
         let lens = Lens::new(&manifest.name, served, Access::default(), Vec::new(), Epoch::default());
@@ -91,54 +79,39 @@ impl BackingKind {
         let is_of =
             |crd: &&Document| object::text(&crd.value, &["spec", "names", "kind"]) == Some(&kind.kind);
         let version = crds.iter().filter(is_of).find_map(|crd| CrdVersion::of(&crd.value, &kind.api_version));
-        if let Some(version) = version {
-            let schema = version.version.pointer("/schema/openAPIV3Schema").cloned();
-            let schema = schema.unwrap_or_else(|| json!({"type": "object"}));
-            let structural = structural(&schema, "the CRD of the backing kind")?;
-            return Ok(Self::Custom { schema, structural, is_namespaced: version.namespaced });
-        }
-        Ok(match builtin::schema(kind) {
-            Some(schema) => Self::BuiltIn { schema, is_namespaced: !setting::is_cluster_scoped(kind) },
-            None => Self::Unknown,
-        })
-    }
-
-    fn is_namespaced(&self) -> bool {
-        match self {
-            Self::Custom { is_namespaced, .. } | Self::BuiltIn { is_namespaced, .. } => *is_namespaced,
-            Self::Unknown => true,
-        }
+        let Some(version) = version else {
+            let is_namespaced = !setting::is_cluster_scoped(kind);
+            return Ok(Self { schema: builtin::schema(kind), custom: None, is_namespaced });
+        };
+        let schema = version.version.pointer("/schema/openAPIV3Schema").cloned();
+        let schema = schema.unwrap_or_else(|| json!({"type": "object"}));
+        let custom = Some(structural(&schema, "the CRD of the backing kind")?);
+        Ok(Self { schema: Some(schema), custom, is_namespaced: version.namespaced })
     }
 
     /// The schema, with the fields that are there although it does not require them, and whether the objects live in namespaces.
     pub(super) fn shape(&self) -> Option<(Shape<'_>, &'static [&'static str], bool)> {
-        match self {
-            Self::Custom { schema, is_namespaced, .. } => {
-                Some((Shape::new(&Value::Null, schema), &[], *is_namespaced))
-            }
-            // The API server always writes the spec and the status of its own kinds.
-            Self::BuiltIn { schema, is_namespaced } => {
-                Some((Shape::new(builtin::definitions(), schema), &["spec", "status"], *is_namespaced))
-            }
-            Self::Unknown => None,
+        let schema = self.schema.as_ref()?;
+        if self.custom.is_some() {
+            return Some((Shape::new(&Value::Null, schema), &[], self.is_namespaced));
         }
+        // The API server always writes the spec and the status of its own kinds.
+        Some((Shape::new(builtin::definitions(), schema), &["spec", "status"], self.is_namespaced))
     }
 }
 
 impl View<'_> {
     /// Sets the defaults that the CRD of the backing kind has.
     pub(super) fn fill_in_backing(&self, object: &mut Value) {
-        if let BackingKind::Custom { structural, .. } = &self.backing {
+        if let Some(structural) = &self.backing.custom {
             structural.default(object);
         }
     }
 
     /// Whether the CRD of the backing kind allows an object. Fields that it does not declare count for nothing.
     pub(super) fn is_backing(&self, object: &Value) -> bool {
-        match &self.backing {
-            BackingKind::Custom { structural, .. } => structural.validate(object, None).is_empty(),
-            BackingKind::BuiltIn { .. } | BackingKind::Unknown => true,
-        }
+        let custom = self.backing.custom.as_ref();
+        custom.is_none_or(|structural| structural.validate(object, None).is_empty())
     }
 
     /// Whether an object is one of the view: it has no field that the schema does not have, and every value is allowed.

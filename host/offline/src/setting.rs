@@ -84,10 +84,11 @@ impl Setting {
             move |failure| SettingError::Refused { source_name, failure }
         };
         let mut root = parts.root.value;
-        if let Some(crd) = &parts.crd {
+        let crd = crd_of(&parts.crds, &manifest.reconciles);
+        if let Some(crd) = &crd {
             crd.admit(&mut root).map_err(refused(&parts.root.source))?;
         }
-        let namespaced = parts.crd.as_ref().is_none_or(|crd| crd.namespaced);
+        let namespaced = crd.as_ref().is_none_or(|crd| crd.namespaced);
         complete_root(&mut root, namespaced, now);
         if manifest.finalizer && object::is_deleting(&root) {
             // It is there because of the guest's finalizer, or it would be gone.
@@ -119,9 +120,8 @@ impl Setting {
             uid: String::new(),
             digest: guest.digest().to_string(),
             manifest: manifest.clone(),
-            kinds: kinds(manifest, &spec.grants, &parts.scopes),
-            status: parts
-                .crd
+            kinds: kinds(manifest, &spec.grants, &parts.crds),
+            status: crd
                 .as_ref()
                 .map_or(StatusSchema::Anything, |crd| StatusSchema::of_crd_version(&crd.version)),
             // Nobody sees the hashes of a run on files.
@@ -145,7 +145,7 @@ impl Setting {
         observed.extend(needed(&root, &binding, others, &mut unused));
         let call_limits = call_limits(&binding.limits);
         let kinds = Kinds::with_crds(&parts.crds);
-        let schema = parts.crd.and_then(|crd| crd.version.pointer("/schema/openAPIV3Schema").cloned());
+        let schema = crd.and_then(|crd| crd.version.pointer("/schema/openAPIV3Schema").cloned());
         let binding = Arc::new(binding);
         Ok(Self { root, observed, refusals, now, unused, binding, call_limits, kinds, schema })
     }
@@ -155,11 +155,7 @@ impl Setting {
 struct Parts {
     root: Document,
     reconciler: Option<Document>,
-    crd: Option<CrdVersion>,
-    /// Every CRD.
     crds: Vec<Value>,
-    /// The scope of kinds whose CRDs are there: whether they are namespaced.
-    scopes: BTreeMap<Kind, bool>,
     observed: Vec<Document>,
     /// What is neither the root nor of a kind of its children: it answers needs.
     needed: Vec<Document>,
@@ -169,8 +165,7 @@ struct Parts {
 impl Parts {
     fn of(manifest: &Manifest, documents: Vec<Document>) -> Result<Self, SettingError> {
         let (mut roots, mut reconcilers, mut unused) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut observed, mut needed) = (Vec::new(), Vec::new());
-        let (mut crd, mut crds, mut scopes) = (None, Vec::new(), BTreeMap::new());
+        let (mut observed, mut needed, mut crds) = (Vec::new(), Vec::new(), Vec::new());
         for document in documents {
             let kind = object::kind(&document.value);
             let is_needed = is_needed(manifest, &kind);
@@ -179,8 +174,6 @@ impl Parts {
             } else if kind.group() == names::DOMAIN && kind.kind == "Reconciler" {
                 reconcilers.push(document);
             } else if document.is_crd() {
-                crd = crd_of(manifest, &document.value).or(crd);
-                scopes.extend(scopes_of(&document.value));
                 crds.push(document.value);
             } else if manifest
                 .children
@@ -206,7 +199,7 @@ impl Parts {
         let mut roots = roots.into_iter();
         match (roots.next(), roots.next()) {
             (Some(root), None) if !object::name(&root.value).is_empty() => {
-                Ok(Self { root, reconciler: reconcilers.pop(), crd, crds, scopes, observed, needed, unused })
+                Ok(Self { root, reconciler: reconcilers.pop(), crds, observed, needed, unused })
             }
             (Some(root), None) => error(format!("{}: the {kind} has no metadata.name", root.source)),
             (Some(first), Some(second)) => error(format!(
@@ -221,16 +214,16 @@ impl Parts {
     }
 }
 
-/// The version of a CRD that the guest's roots are of.
-fn crd_of(manifest: &Manifest, crd: &Value) -> Option<CrdVersion> {
-    let is_of = object::text(crd, &["spec", "names", "kind"]) == Some(&manifest.reconciles.kind);
-    is_of.then(|| CrdVersion::of(crd, &manifest.reconciles.api_version)).flatten()
+/// The version of a CRD that the objects of a kind are of.
+pub(crate) fn crd_of<'a>(crds: impl IntoIterator<Item = &'a Value>, kind: &Kind) -> Option<CrdVersion> {
+    let is_of = |crd: &&Value| object::text(crd, &["spec", "names", "kind"]) == Some(kind.kind.as_str());
+    crds.into_iter().filter(is_of).find_map(|crd| CrdVersion::of(crd, &kind.api_version))
 }
 
 /// The documents of a run, and CRDs that stand beside them: these count unless a document is the CRD of the guest's kind.
 pub fn with_crds(manifest: &Manifest, mut documents: Vec<Document>, beside: &[Document]) -> Vec<Document> {
-    let is_own = |document: &Document| document.is_crd() && crd_of(manifest, &document.value).is_some();
-    if !documents.iter().any(is_own) {
+    let crds = documents.iter().filter(|document| document.is_crd()).map(|document| &document.value);
+    if crd_of(crds, &manifest.reconciles).is_none() {
         documents.extend(beside.iter().filter(|document| document.is_crd()).cloned());
     }
     documents
@@ -246,18 +239,6 @@ fn is_needed(manifest: &Manifest, kind: &Kind) -> bool {
         || manifest.evictions && is("v1", "Pod")
 }
 
-fn scopes_of(crd: &Value) -> Vec<(Kind, bool)> {
-    let (Some(group), Some(kind)) =
-        (object::text(crd, &["spec", "group"]), object::text(crd, &["spec", "names", "kind"]))
-    else {
-        return Vec::new();
-    };
-    let namespaced = object::text(crd, &["spec", "scope"]) != Some("Cluster");
-    let versions = object::at(crd, &["spec", "versions"]).and_then(Value::as_array);
-    let names = versions.into_iter().flatten().filter_map(|version| object::text(version, &["name"]));
-    names.map(|name| (Kind::new(format!("{group}/{name}"), kind), namespaced)).collect()
-}
-
 /// The spec of one of the host's own objects in a file, with its defaults, as the API server would take it.
 ///
 /// # Errors
@@ -266,10 +247,7 @@ pub fn spec_of<Spec: DeserializeOwned>(document: &Document, kind: &str) -> Resul
     let invalid = |message: String| Failure::terminal(reasons::INVALID, message);
     let mut value = document.value.clone();
     let api_version = object::kind(&value).api_version;
-    let crds = api::crds();
-    let crds = crds.iter().filter(|crd| object::text(crd, &["spec", "names", "kind"]) == Some(kind));
-    let version = crds.filter_map(|crd| CrdVersion::of(crd, &api_version)).next();
-    let version = version.ok_or_else(|| {
+    let version = crd_of(&api::crds(), &Kind::new(&api_version, kind)).ok_or_else(|| {
         invalid(format!("this version of Pintle knows no {kind} of {api_version}")).at("apiVersion")
     })?;
     version.admit(&mut value)?;
@@ -339,7 +317,7 @@ pub(super) fn is_cluster_scoped(kind: &Kind) -> bool {
     CLUSTER_SCOPED.contains(&(kind.group(), kind.kind.as_str()))
 }
 
-fn kinds(manifest: &Manifest, grants: &Grants, scopes: &BTreeMap<Kind, bool>) -> BTreeMap<Kind, KindInfo> {
+fn kinds(manifest: &Manifest, grants: &Grants, crds: &[Value]) -> BTreeMap<Kind, KindInfo> {
     let granted = grants
         .children
         .iter()
@@ -352,7 +330,8 @@ fn kinds(manifest: &Manifest, grants: &Grants, scopes: &BTreeMap<Kind, bool>) ->
         .chain(needed)
         .chain(patched)
         .map(|kind| {
-            let namespaced = scopes.get(&kind).copied().unwrap_or(!is_cluster_scoped(&kind));
+            let crd = crd_of(crds, &kind);
+            let namespaced = crd.map_or(!is_cluster_scoped(&kind), |crd| crd.namespaced);
             (kind, KindInfo { namespaced })
         })
         .collect()

@@ -8,7 +8,7 @@ use pintle_core::{
         write::Refusal,
     },
 };
-use pintle_schema::{builtin, openapi::CrdVersion, shape::Shape, structural::Structural};
+use pintle_schema::{builtin, shape::Shape, structural::Structural};
 use pintle_wit::{
     Cause, Failure, Kind,
     views::{self as wit, ViewManifest},
@@ -76,10 +76,7 @@ fn structural(schema: &Value, whose: &str) -> Result<Structural, Failure> {
 impl BackingKind {
     fn of(manifest: &ViewManifest, crds: &[Document]) -> Result<Self, Failure> {
         let kind = &manifest.backing;
-        let is_of =
-            |crd: &&Document| object::text(&crd.value, &["spec", "names", "kind"]) == Some(&kind.kind);
-        let version = crds.iter().filter(is_of).find_map(|crd| CrdVersion::of(&crd.value, &kind.api_version));
-        let Some(version) = version else {
+        let Some(version) = setting::crd_of(crds.iter().map(|crd| &crd.value), kind) else {
             let is_namespaced = !setting::is_cluster_scoped(kind);
             return Ok(Self { schema: builtin::schema(kind), custom: None, is_namespaced });
         };

@@ -228,67 +228,49 @@ fn kinds(manifest: &Manifest) -> BTreeSet<Kind> {
     children.chain(needs).chain(patches).chain(evicted).chain([manifest.reconciles.clone()]).collect()
 }
 
+/// What a role may allow on kinds other than the root's.
+const VERBS: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
+
 fn role(manifest: &Manifest, plurals: &Plurals, asked: Asked) -> Value {
-    let plural = |kind: &Kind| plurals.of(kind);
     let root = &manifest.reconciles;
-    let resource = plural(root);
+    let resource = plurals.of(root);
     let rule = |group: &str, resources: &[String], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
     // A finalizer is a field of the root's metadata.
-    let of_roots: &[&str] = match manifest.finalizer || asked.elsewhere || !manifest.patches.is_empty() {
-        true => &["get", "list", "watch", "patch"],
-        false => &["get", "list", "watch"],
-    };
+    let sets_finalizer = manifest.finalizer || asked.elsewhere || !manifest.patches.is_empty();
+    let mut of_roots = vec!["get", "list", "watch"];
+    of_roots.extend(sets_finalizer.then_some("patch"));
     let mut rules = vec![
-        rule(root.group(), std::slice::from_ref(&resource), of_roots),
+        rule(root.group(), std::slice::from_ref(&resource), &of_roots),
         rule(root.group(), &[format!("{resource}/status")], &["get", "patch"]),
         // Where the API server wants it of whoever makes an object the owner of others and blocks its deletion.
         rule(root.group(), &[format!("{resource}/finalizers")], &["update"]),
     ];
-    let mut watched: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut unwatched = watched.clone();
-    for child in &manifest.children {
-        let kind = child.kind();
-        let groups = if reconciler::is_watchable(&kind) { &mut watched } else { &mut unwatched };
-        let resources = groups.entry(kind.group().to_owned()).or_default();
-        let resource = plural(&kind);
+    let mut others: BTreeMap<(String, Vec<&str>), Vec<String>> = BTreeMap::new();
+    for kind in kinds(manifest) {
+        let is_child = manifest.children.iter().any(|child| child.kind() == kind);
+        if kind == *root && !is_child {
+            continue;
+        }
+        let mut patches = manifest.patches.iter().map(|patch| Kind::new(&patch.api_version, &patch.kind));
+        let is_patched = patches.any(|patched| patched == kind);
+        let is_deleted = asked.pod_deletions && kind.group().is_empty() && kind.kind == "Pod";
+        let verbs = VERBS.into_iter().filter(|verb| match *verb {
+            "list" | "watch" => reconciler::is_watchable(&kind),
+            // An apply creates with `patch`; the API server asks for `create` as well.
+            "create" => is_child,
+            "patch" => is_child || is_patched,
+            "delete" => is_child || is_deleted,
+            _ => true,
+        });
+        let resources = others.entry((kind.group().to_owned(), verbs.collect())).or_default();
+        let resource = plurals.of(&kind);
         if !resources.contains(&resource) {
             resources.push(resource);
         }
     }
-    let is_child = |kind: &Kind| manifest.children.iter().any(|child| child.kind() == *kind);
-    let seen = manifest.needs.iter().map(|need| (Kind::new(&need.api_version, &need.kind), false));
-    let patched = manifest.patches.iter().map(|patch| (Kind::new(&patch.api_version, &patch.kind), true));
-    let evicted = manifest.evictions.then(|| (Kind::new("v1", "Pod"), false));
-    let mut others: BTreeMap<Kind, bool> = BTreeMap::new();
-    for (kind, patches) in
-        seen.chain(patched).chain(evicted).filter(|(kind, _)| !is_child(kind) && kind != root)
-    {
-        *others.entry(kind).or_default() |= patches;
-    }
-    let mut of_verbs: BTreeMap<(String, Vec<&str>), Vec<String>> = BTreeMap::new();
-    for (kind, patches) in &others {
-        let mut verbs = match reconciler::is_watchable(kind) {
-            true => vec!["get", "list", "watch"],
-            false => vec!["get"],
-        };
-        verbs.extend(patches.then_some("patch"));
-        if asked.pod_deletions && kind.group().is_empty() && kind.kind == "Pod" {
-            verbs.push("delete");
-        }
-        of_verbs.entry((kind.group().to_owned(), verbs)).or_default().push(plural(kind));
-    }
-    for ((group, verbs), resources) in &of_verbs {
-        rules.push(rule(group, resources, verbs));
-    }
+    rules.extend(others.iter().map(|((group, verbs), resources)| rule(group, resources, verbs)));
     if manifest.evictions {
         rules.push(rule("", &["pods/eviction".to_owned()], &["create"]));
-    }
-    // An apply creates with `patch`; the API server asks for `create` as well.
-    for (group, resources) in &watched {
-        rules.push(rule(group, resources, &["get", "list", "watch", "create", "patch", "delete"]));
-    }
-    for (group, resources) in &unwatched {
-        rules.push(rule(group, resources, &["get", "create", "patch", "delete"]));
     }
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",

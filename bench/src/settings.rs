@@ -87,7 +87,7 @@ pub(crate) enum Part {
 }
 
 impl Phase {
-    fn part(self) -> Part {
+    pub(crate) fn part(self) -> Part {
         match self {
             Self::ViewList | Self::ViewGet | Self::ViewEvent | Self::ViewWrite => Part::Views,
             _ => Part::Operator,

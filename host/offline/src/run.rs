@@ -87,14 +87,16 @@ struct Run<'a> {
     trapped: Option<Trapped>,
 }
 
+/// What is shown of the answer with the children as they would be applied, or the failure and who is to blame for it.
+type AnswerOrFailure = Result<(Shown, Vec<Value>), (Blame, Failure)>;
+
 /// What one pass said and did.
 #[derive(Default)]
 struct Passed {
     memory: RootMemory,
     requests: Vec<Request>,
     calls: Vec<CallStats>,
-    /// What is shown of the answer, and the children as they would be applied; or who says that there is none.
-    answer: Option<Result<(Shown, Vec<Value>), (Blame, Failure)>>,
+    answer: Option<AnswerOrFailure>,
     violation: Option<Failure>,
     /// What was written that nobody refused, and what it changed.
     written: Vec<String>,
@@ -260,7 +262,7 @@ impl Run<'_> {
     }
 
     /// The answer as the pass, which asks the same gate, will carry it out.
-    fn gated(&self, response: Response) -> Result<(Shown, Vec<Value>), (Blame, Failure)> {
+    fn gated(&self, response: Response) -> AnswerOrFailure {
         let root = self.cluster.root();
         let context = self.setting.binding.context(root);
         let needs = response.needs.clone();

@@ -119,8 +119,11 @@ struct Verdict {
     failure: Option<Failure>,
 }
 
+/// What the calls of a module say of one of its properties.
+type Property = fn(&Findings<'_>) -> Verdict;
+
 /// What is checked of a module, under the name that the table has for it.
-const PROPERTIES: [(&str, fn(&Findings<'_>) -> Verdict); 7] = [
+const PROPERTIES: [(&str, Property); 7] = [
     ("Calls", calls),
     ("Deterministic", deterministic),
     ("Idempotent", idempotent),

@@ -20,7 +20,7 @@ use serde_json::json;
 use super::{
     module,
     native::Native,
-    output::{self, Colours, Data, Format},
+    output::{self, Colours, Format},
     problem::{CommandStatus, Problem},
 };
 

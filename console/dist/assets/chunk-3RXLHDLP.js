@@ -1,1 +1,0 @@
-import{Oa as a,R as o,S as i,Sa as h,U as n,V as p,a as m,j as e}from"./chunk-B6UEV5QY.js";function P({kind:l,title:s,children:y}){let{value:t,problem:r,retry:c}=h(l);return t?e(m,{children:y(a(t),t)}):e(n,{children:[e(p,{title:s}),r?e(o,{problem:r,retry:c}):e(i,{lines:8})]})}export{P as a};

@@ -1,1 +1,0 @@
-import{c as i,s as e,t as f,u as d,v as u}from"./chunk-B6UEV5QY.js";function l({apiVersion:o,kind:r}){let n=u(o,r),t=n===void 0;return i(()=>{t&&d()},[t,o,r]),n||(e.value||f.value?null:void 0)}function m(){i(()=>{e.peek()||d()},[])}export{l as a,m as b};

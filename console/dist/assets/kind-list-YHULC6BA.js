@@ -1,1 +1,0 @@
-import{a as m}from"./chunk-3RXLHDLP.js";import{Na as i,cb as o,j as t}from"./chunk-B6UEV5QY.js";import"./chunk-2QUVAOQ6.js";function f({params:r}){return t(m,{kind:i(r),title:r.plural??"",children:(e,{schema:p})=>t(o,{system:e,schema:p})})}export{f as default};

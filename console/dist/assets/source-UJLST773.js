@@ -1,1 +1,0 @@
-import{a as t}from"./chunk-UXNFLJAY.js";import"./chunk-2643FXXI.js";import"./chunk-EHAGO6TK.js";import"./chunk-55DI4XCO.js";import"./chunk-VVTE36YE.js";import"./chunk-AYHDQ4F4.js";import{Ma as r,Ra as m,j as o}from"./chunk-B6UEV5QY.js";import"./chunk-2QUVAOQ6.js";function a({params:e}){return o(t,{system:r,namespace:m(e.namespace),name:e.name??""})}export{a as default};

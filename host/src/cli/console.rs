@@ -30,7 +30,7 @@ const OPENERS: &[&str] = if cfg!(target_os = "macos") { &["open"] } else { &["xd
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Serve the console of the current context, and print its address
+  # Serve the console of the current context
   pintle console
 
   # Open it in the browser, at a port of yours

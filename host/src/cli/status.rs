@@ -1,13 +1,16 @@
-//! The command `pintle status`: the Reconcilers, Views and Modules, and what is wrong with them.
+//! The command `pintle status`: the host, the Reconcilers, Views and Modules, and what is wrong with them.
 
 use clap::Args;
-use kube::{Client, ResourceExt};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::{Api, Client, ResourceExt};
 use pintle_api::{Module, Reconciler, View};
 use pintle_core::{
     conditions::READY,
     reasons::{REGISTERED, ROOTS_READY},
 };
 use pintle_kubernetes::connect::Connect;
+use pintle_runtime::clock;
 use pintle_wit::{Condition, ConditionStatus};
 
 use super::{
@@ -18,11 +21,12 @@ use super::{
 
 /// Show what is not ready, and why
 ///
-/// The command lists the Reconcilers, Views and Modules. Below each, it says which of the conditions Ready, RootsReady and Registered is
+/// The command lists the host, the Reconcilers, Views and Modules. The host is ready while one of its processes renews the Lease
+/// `pintle`; a host with `--leader-elect=false` has none. Below each other object, it says which of the conditions Ready, RootsReady and Registered is
 /// not True, why, and what to do. RootsReady of a Reconciler names the first of the custom resources that fail.
 ///
 /// The exit code is 0 if everything is ready, and 1 if something is not. The conditions are what the host and the gateway have written
-/// last. `kubectl get lease -n pintle-system` shows who leads.
+/// last.
 ///
 /// With kubectl, `kubectl get pintle` lists the same objects, and `kubectl describe` shows their conditions.
 #[derive(Debug, Args)]
@@ -34,9 +38,19 @@ Examples:
   # Wait until everything is ready
   until pintle status; do sleep 5; done")]
 pub(super) struct Status {
+    /// Namespace of the host
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "pintle-system")]
+    namespace: String,
+
     #[command(flatten)]
     connect: Connect,
 }
+
+/// The Lease that the leader among the hosts renews.
+const LEASE: &str = "pintle";
+
+/// How far the clocks of a host and of this machine may be apart.
+const CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_secs(30);
 
 /// The page about reasons. What a reason means depends on where it is met, so it has a section for each kind of object.
 const REASONS: &str = include_str!("../../../docs/reasons.md");
@@ -45,7 +59,7 @@ impl Status {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         live::block_on(async {
             let client = live::client(&self.connect).await?;
-            let screen = look(&client).await?;
+            let screen = look(&client, &self.namespace).await?;
             output::print(&screen.text())?;
             Ok(if screen.is_well { CommandStatus::Fine } else { CommandStatus::Failed })
         })
@@ -58,8 +72,11 @@ struct Screen {
     is_well: bool,
 }
 
-async fn look(client: &Client) -> Result<Screen, Problem> {
+async fn look(client: &Client, namespace: &str) -> Result<Screen, Problem> {
     let mut screen = Screen { table: Table::new(&["NAME", "READY", "REASON"]), is_well: true };
+    let lease = Api::<Lease>::namespaced(client.clone(), namespace).get_opt(LEASE).await;
+    let lease = lease.map_err(|error| live::problem(format!("the Lease {namespace}/{LEASE}"), &error))?;
+    screen.add_host(namespace, lease.and_then(|lease| lease.spec), clock::now());
     for object in live::list::<Reconciler>(client, "Reconcilers").await? {
         let name = format!("reconciler/{}", object.name_any());
         let conditions = object.status.unwrap_or_default().conditions;
@@ -79,6 +96,21 @@ async fn look(client: &Client) -> Result<Screen, Problem> {
 }
 
 impl Screen {
+    fn add_host(&mut self, namespace: &str, lease: Option<LeaseSpec>, now: Timestamp) {
+        let (reason, wrong) = match &lease {
+            Some(lease) if is_held(lease, now) => ("Leading", None),
+            Some(_) => ("NobodyLeads", Some("no host renews the Lease: nothing is reconciled")),
+            None => ("LeaseMissing", Some("no host has led here; one with --leader-elect=false makes no Lease")),
+        };
+        let status = if wrong.is_none() { "True" } else { "False" };
+        self.table.row(["host".into(), status.into(), reason.into()]);
+        if let Some(wrong) = wrong {
+            self.is_well = false;
+            self.table.below(wrong);
+            self.table.below(&format!("hint: kubectl get deployment,pods,lease -n {namespace}"));
+        }
+    }
+
     fn add(&mut self, name: String, section: &str, conditions: &[Condition], generation: Option<i64>) {
         let ready = conditions.iter().find(|condition| condition.r#type == READY);
         let status = ready.map_or(ConditionStatus::Unknown, |ready| ready.status);
@@ -94,6 +126,15 @@ impl Screen {
         let table = self.table.text();
         if self.is_well { table + "\nEverything is ready.\n" } else { table }
     }
+}
+
+/// Whether a host renews its Lease. It counts for a while longer, since clocks differ.
+fn is_held(lease: &LeaseSpec, now: Timestamp) -> bool {
+    let is_given_up = lease.holder_identity.as_deref().unwrap_or_default().is_empty();
+    let duration = SignedDuration::from_secs(lease.lease_duration_seconds.unwrap_or_default().into());
+    lease.renew_time.as_ref().is_some_and(|renewed| {
+        !is_given_up && now.duration_since(renewed.0) <= duration + CLOCK_DIFFERENCE
+    })
 }
 
 /// What is wrong with an object, in lines: the conditions that should be True and are not, and what to do.
@@ -134,9 +175,26 @@ mod tests {
     };
 
     async fn shown(objects: &[serde_json::Value]) -> (String, bool) {
-        let (_server, client) = cluster(objects);
-        let screen = look(&client).await.unwrap();
+        let (_server, client) = cluster(&[objects, &[lease(clock::now())]].concat());
+        let screen = look(&client, "pintle-system").await.unwrap();
         (screen.text(), screen.is_well)
+    }
+
+    fn lease(renewed: Timestamp) -> serde_json::Value {
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "pintle", "namespace": "pintle-system"},
+            "spec": {"holderIdentity": "pintle-7", "leaseDurationSeconds": 10, "renewTime": format!("{renewed:.6}")}})
+    }
+
+    #[tokio::test]
+    async fn where_no_host_runs_nothing_is_called_ready() {
+        let (server, client) = cluster(&[]);
+        let looks_at = async || look(&client, "pintle-system").await.unwrap();
+        let missing = looks_at().await;
+        assert!(!missing.is_well && missing.text().contains("host   False   LeaseMissing\n"), "{}", missing.text());
+        let ago = clock::now() - SignedDuration::from_secs(60);
+        server.act("test", &pintle_simulator::Act::Create(lease(ago))).unwrap();
+        let expired = looks_at().await;
+        assert!(!expired.is_well && expired.text().contains("host   False   NobodyLeads\n"), "{}", expired.text());
     }
 
     #[tokio::test]
@@ -145,6 +203,7 @@ mod tests {
             [condition("Ready", "True", "Succeeded", ""), condition("RootsReady", "True", "Succeeded", "")];
         let told = shown(&[module("web-0.1.0", Some("web")), reconciler("web-0.1.0", None, &well)]).await;
         let expected = "NAME               READY   REASON
+host               True    Leading
 reconciler/r       True    Succeeded
 module/web-0.1.0   True    Succeeded
 
@@ -171,6 +230,7 @@ Everything is ready.
         assert_eq!(
             text,
             "NAME           READY     REASON
+host           True      Leading
 reconciler/r   True      Succeeded
   RootsReady: Broken: 1 of 3 roots fail (1 Broken): shop/a: Broken: no
 view/llamas    True      Serving
@@ -195,10 +255,10 @@ module/new     Unknown   <none>
 
     #[tokio::test]
     async fn a_cluster_without_the_kind_view_has_no_views() {
-        let (server, client) = cluster(&[module("web-0.1.0", Some("web"))]);
+        let (server, client) = cluster(&[module("web-0.1.0", Some("web")), lease(clock::now())]);
         let cascade = pintle_simulator::Cascade::Background;
         let target = crd_named("views.pintle.dev");
         server.act("test", &pintle_simulator::Act::Delete { target, cascade }).unwrap();
-        assert!(look(&client).await.unwrap().is_well);
+        assert!(look(&client, "pintle-system").await.unwrap().is_well);
     }
 }

@@ -79,7 +79,7 @@ const WAYS: &[Way] = &[
     Way { ends: false, ..console("watch of documents", "/darkrooms?namespace=large&watch=true", EVENTS) },
     console(
         "rows",
-        "/api/v1/objects/deployments.example.com/v1alpha1/darkrooms?namespace=large&fields=metadata.labels",
+        "/api/v1/objects/deployments.example.com/v1alpha1/darkrooms?namespace=large&fields=metadata.labels&limit=7",
         OBJECT,
     ),
     Way {

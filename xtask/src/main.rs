@@ -21,6 +21,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use requirements::Requirement;
+use run::{Program, Result};
 
 /// The commands for developing Pintle.
 #[derive(Parser)]
@@ -95,16 +96,14 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+    if let Err(error) = run(&Arguments::parse().command) {
+        eprintln!("error: {error}");
+        return ExitCode::FAILURE;
     }
+    ExitCode::SUCCESS
 }
 
-fn run(command: &Command) -> run::Result<()> {
+fn run(command: &Command) -> Result<()> {
     requirements::meet(&command.requirements())?;
     match command {
         Command::Demo { exit, console } => build::demo(*exit, *console),
@@ -114,7 +113,7 @@ fn run(command: &Command) -> run::Result<()> {
         Command::Cluster => build::cluster(),
         Command::Guests => guests::build().map(drop),
         Command::Gen { check } => build::generated(*check),
-        Command::Console { check: true, .. } => console::check(),
+        Command::Console { check: true, .. } => console::checks()?.into_iter().try_for_each(Program::go),
         Command::Console { pictures: true, .. } => console::pictures(),
         Command::Console { .. } => console::build(),
         Command::Bench(flags) => bench::run(flags),

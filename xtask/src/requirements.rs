@@ -5,7 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::run::{Program, Result, program, say, target};
+use xtask::say;
+
+use crate::run::{Program, Result, program, target};
 
 /// The target that guests are compiled for.
 const WASM_TARGET: &str = "wasm32-unknown-unknown";
@@ -110,12 +112,11 @@ fn control_plane_is_there(variable: impl Fn(&str) -> Option<PathBuf>) -> bool {
     };
     let built = || {
         let cache = set("PINTLE_CACHE")
-            .or_else(|| set("XDG_CACHE_HOME").map(|caches| caches.join("pintle")))
-            .or_else(|| set("HOME").map(|home| home.join(".cache/pintle")))?;
-        let entries = cache.read_dir().ok()?;
-        let names: Vec<_> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-        let is_there = |prefix: &str| names.iter().any(|name| name.starts_with(prefix));
-        Some(is_there("kubernetes-v") && is_there("kwok-v"))
+            .or_else(|| Some(set("XDG_CACHE_HOME")?.join("pintle")))
+            .or_else(|| Some(set("HOME")?.join(".cache/pintle")))?;
+        let entries = cache.read_dir().ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let names: Vec<String> = entries.collect();
+        Some(["kubernetes-v", "kwok-v"].iter().all(|built| names.iter().any(|name| name.starts_with(built))))
     };
     set("PINTLE_TESTBED_KUBECONFIG").is_some() || assets() == Some(true) || built() == Some(true)
 }
@@ -152,12 +153,9 @@ fn version(said: &str) -> Option<(u32, u32)> {
 fn disk(gibibytes: u64) -> Option<String> {
     let target = target();
     let there = target.ancestors().find(|folder| folder.is_dir())?.as_os_str();
-    let free = available_kibibytes(&outside("df", ["-Pk".as_ref(), there]).asked()?)?;
+    let free = number(&outside("df", ["-Pk".as_ref(), there]).asked()?, 3)?;
     // Looking through the folder takes a moment, so only where there is a doubt.
-    let used = || {
-        let said = outside("du", ["-sk".as_ref(), target.as_os_str()]).asked()?;
-        said.split_whitespace().next()?.parse::<u64>().ok()
-    };
+    let used = || number(&outside("du", ["-sk".as_ref(), target.as_os_str()]).asked()?, 0);
     if free >> 20 >= gibibytes || (free + used().unwrap_or(0)) >> 20 >= gibibytes {
         return None;
     }
@@ -167,9 +165,9 @@ fn disk(gibibytes: u64) -> Option<String> {
     ))
 }
 
-/// The column `Available` of the POSIX output of df.
-fn available_kibibytes(said: &str) -> Option<u64> {
-    said.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()
+/// The number in this column of the last line, as df and du print kibibytes.
+fn number(said: &str, column: usize) -> Option<u64> {
+    said.lines().next_back()?.split_whitespace().nth(column)?.parse().ok()
 }
 
 /// A program that prints information about itself. It runs outside of the workspace, whose files could change its answer.
@@ -189,14 +187,14 @@ mod tests {
         assert_eq!(version("no such thing"), None);
         assert_eq!(version("v20.20.2\n"), Some((20, 20)));
         let df = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/a b c\n";
-        assert_eq!(available_kibibytes(df), None);
+        assert_eq!(number(df, 3), None);
         let df = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/a 10 3 2097152 1% /\n";
-        assert_eq!(available_kibibytes(df), Some(2_097_152));
+        assert_eq!(number(df, 3), Some(2_097_152));
     }
 
     #[test]
     fn a_named_cluster_or_a_built_control_plane_needs_no_go() {
-        let cache = crate::run::root().join("no/such/folder");
+        let cache = xtask::root().join("no/such/folder");
         let only =
             |name: &'static str, value: PathBuf| move |asked: &str| (asked == name).then(|| value.clone());
         assert!(!control_plane_is_there(only("HOME", cache.clone())));

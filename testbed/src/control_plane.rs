@@ -135,7 +135,7 @@ impl ControlPlane {
     /// # Errors
     /// When kubectl fails; the error is its error output.
     pub fn run_kubectl(&self, args: &[&str], stdin: Option<&str>) -> Result<String> {
-        run(self.kubectl_command().args(args), stdin)
+        output(self.kubectl_command().args(args), stdin)
     }
 
     /// The file with every request that the API server has answered, as audit events of level Metadata, one JSON object on each line. A
@@ -199,8 +199,11 @@ impl Drop for ControlPlane {
     }
 }
 
-/// Runs a command to its end, and returns its output. An error has its error output.
-fn run(command: &mut Command, stdin: Option<&str>) -> Result<String> {
+/// Runs a command with this input to its end, and returns what it printed.
+///
+/// # Errors
+/// When it cannot be started, or fails; the error has its error output.
+pub fn output(command: &mut Command, stdin: Option<&str>) -> Result<String> {
     let stdin = match stdin {
         None => Stdio::null(),
         Some(text) => {

@@ -41,7 +41,7 @@ mod relay;
 mod source;
 
 pub use binaries::Binaries;
-pub use control_plane::{ControlPlane, Options};
+pub use control_plane::{ControlPlane, Options, output};
 pub use patience::{Look, Patience, count_failed_wait, eventually};
 pub use processes::Server;
 pub use relay::Relay;

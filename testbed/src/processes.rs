@@ -86,11 +86,11 @@ impl Server {
     pub fn says<T>(&mut self, what: &str, find: impl Fn(&str) -> Option<T>) -> Result<T> {
         eventually(format!("{} says {what}", self.name), || {
             // Before the log is read: what it said before it ended is in there.
-            let checked = self.check();
+            let alive = self.check();
             let said = self.said();
             match said.rsplit_once('\n').and_then(|(whole, _)| find(whole)) {
                 Some(found) => Ok(Look::Reached(found)),
-                None => checked.map(|()| Look::NotYet(self.end_of_log())),
+                None => alive.map(|()| Look::NotYet(self.end_of_log())),
             }
         })
     }
@@ -128,13 +128,15 @@ impl Server {
         Ok(())
     }
 
+    /// What it printed last, for an error.
+    #[must_use]
+    pub fn end_of_log(&self) -> String {
+        format!("the end of its log:\n{}", last_lines(&self.said(), LOG_LINES))
+    }
+
     fn said(&self) -> String {
         let log = fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(log.get(self.begins..).unwrap_or_default()).into_owned()
-    }
-
-    fn end_of_log(&self) -> String {
-        format!("the end of its log:\n{}", last_lines(&self.said(), LOG_LINES))
     }
 }
 

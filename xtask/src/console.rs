@@ -83,9 +83,9 @@ pub(crate) fn pictures() -> Result<()> {
 /// Installs the packages that `package-lock.json` names, unless they are there.
 fn install() -> Result<()> {
     let changed = |file: &str| fs::metadata(root().join("console").join(file))?.modified();
-    let wanted = changed("package-lock.json")?;
+    let lock = changed("package-lock.json")?;
     // npm writes this file once everything is installed.
-    if changed("node_modules/.package-lock.json").is_ok_and(|installed| installed > wanted) {
+    if changed("node_modules/.package-lock.json").is_ok_and(|packages| packages > lock) {
         return Ok(());
     }
     npm(["ci", "--no-audit", "--no-fund", "--silent"]).go()

@@ -1,7 +1,7 @@
 //! The guests as components, in `target/guests`.
 
 use std::{
-    env, fs, io,
+    fs, io,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -10,7 +10,7 @@ use xtask::root;
 
 use crate::{
     build,
-    run::{Result, program, target},
+    run::{Result, program, rustc, target},
 };
 
 /// What every guest is built of and with, besides its own folder. Of `pintle`, which builds it, these are the parts that make the module:
@@ -77,7 +77,7 @@ pub(crate) fn build_bench(pintle: &Path) -> Result<PathBuf> {
 fn make(guests: &[Guest], pintle: impl FnOnce() -> Result<PathBuf>) -> Result<PathBuf> {
     let folder = target().join("guests");
     fs::create_dir_all(&folder)?;
-    let compiler = program(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()), ["-vV"]).output()?;
+    let compiler = rustc(["-vV"]).output()?;
     let is_stale = |guest: &&Guest| !guest.is_current(root(), &folder, &compiler).unwrap_or(false);
     let stale: Vec<&Guest> = guests.iter().filter(is_stale).collect();
     if stale.is_empty() {

@@ -7,34 +7,14 @@ use std::{
 
 use xtask::say;
 
-use crate::run::{Program, Result, program, target};
+use crate::run::{Program, Result, program, rustc, target};
 
 /// The target that guests are compiled for.
 const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
-/// Something that a command needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Requirement {
-    /// The compiler's target for guests. It is added if it is missing.
-    WasmTarget,
-    /// A component of the toolchain: `clippy`, `rustfmt`. It is added if it is missing.
-    Component(&'static str),
-    /// Go, for the control plane's programs, unless they exist or a cluster is named.
-    ControlPlane,
-    /// Go, in any case.
-    Go,
-    /// Node, for those who change the console.
-    Node,
-    /// This many GiB of disk for cargo's target folder, with what it has already.
-    Disk(u64),
-}
-
-/// Makes sure that all requirements are met, and adds what rustup can add.
-///
-/// # Errors
-/// Everything that is missing, each with what helps.
-pub(crate) fn meet(requirements: &[Requirement]) -> Result<()> {
-    let missing: Vec<String> = requirements.iter().filter_map(|one| one.missing()).collect();
+/// Fails with everything that is missing, each with what helps.
+pub(crate) fn meet(requirements: Vec<Option<String>>) -> Result<()> {
+    let missing: Vec<String> = requirements.into_iter().flatten().collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -46,23 +26,41 @@ fn entry(what: &str, help: &str) -> String {
     format!("  {what}\n      {help}")
 }
 
-impl Requirement {
-    fn missing(self) -> Option<String> {
-        match self {
-            Self::WasmTarget => rust_part(WASM_TARGET, has_wasm_target, ["target", "add", WASM_TARGET]),
-            Self::Component(name) => rust_part(name, || has_component(name), ["component", "add", name]),
-            Self::ControlPlane if control_plane_is_there(|name| env::var_os(name).map(PathBuf::from)) => None,
-            Self::ControlPlane => Some(entry(
-                &format!("{}, which the control plane is built with", lacks_go()?),
-                "Install it, see https://go.dev/doc/install, and put it on PATH; or name the kubeconfig of a cluster that may be used for tests: export PINTLE_TESTBED_KUBECONFIG=FILE",
-            )),
-            Self::Go => {
-                Some(entry(&lacks_go()?, "Install it, see https://go.dev/doc/install, and put it on PATH"))
-            }
-            Self::Node => Some(entry(&lacks_node()?, "Install it, see https://nodejs.org")),
-            Self::Disk(gibibytes) => disk(gibibytes),
-        }
+/// The compiler's target for guests. It is added if it is missing.
+pub(crate) fn wasm_target() -> Option<String> {
+    // The compiler itself is asked, because a toolchain need not come from rustup.
+    let folder = || rustc(["--print", "target-libdir", "--target", WASM_TARGET]).asked();
+    let is_there = || folder().is_some_and(|folder| Path::new(folder.trim()).is_dir());
+    rust_part(WASM_TARGET, is_there, ["target", "add", WASM_TARGET])
+}
+
+/// A component of the toolchain: `clippy`, `rustfmt`. It is added if it is missing.
+pub(crate) fn component(name: &str) -> Option<String> {
+    // The proxies of rustup exist even without the component.
+    let command = if name == "clippy" { "clippy-driver" } else { name };
+    let is_there = || program(command, ["--version"]).asked().is_some();
+    rust_part(name, is_there, ["component", "add", name])
+}
+
+/// Go, for the control plane's programs, unless they exist or a cluster is named.
+pub(crate) fn control_plane() -> Option<String> {
+    if control_plane_is_there(|name| env::var_os(name).map(PathBuf::from)) {
+        return None;
     }
+    Some(entry(
+        &format!("{}, which the control plane is built with", lacks_go()?),
+        "Install it, see https://go.dev/doc/install, and put it on PATH; or name the kubeconfig of a cluster that may be used for tests: export PINTLE_TESTBED_KUBECONFIG=FILE",
+    ))
+}
+
+/// Go, in any case.
+pub(crate) fn go() -> Option<String> {
+    Some(entry(&lacks_go()?, "Install it, see https://go.dev/doc/install, and put it on PATH"))
+}
+
+/// Node, for those who change the console.
+pub(crate) fn node() -> Option<String> {
+    Some(entry(&lacks_node()?, "Install it, see https://nodejs.org"))
 }
 
 /// A part of the Rust toolchain, which rustup adds.
@@ -85,21 +83,6 @@ fn rust_part(name: &str, is_there: impl Fn() -> bool, add: [&str; 3]) -> Option<
         )),
         Err(error) => Some(entry(&what, &format!("{line}   # tried: {error}"))),
     }
-}
-
-/// The compiler itself is asked, because a toolchain need not come from rustup.
-fn has_wasm_target() -> bool {
-    let asked = program(
-        env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()),
-        ["--print", "target-libdir", "--target", WASM_TARGET],
-    );
-    asked.asked().is_some_and(|folder| Path::new(folder.trim()).is_dir())
-}
-
-fn has_component(name: &str) -> bool {
-    // The proxies of rustup exist even without the component.
-    let command = if name == "clippy" { "clippy-driver" } else { name };
-    program(command, ["--version"]).asked().is_some()
 }
 
 /// Whether a control plane exists, so that none must be built. Only names are checked. The testbed reports anything that does not fit.
@@ -149,8 +132,8 @@ fn version(said: &str) -> Option<(u32, u32)> {
     said.split_whitespace().find_map(numbers)
 }
 
-/// What is missing where neither the free disk is enough nor what the target folder has of it already. What cannot be found out is enough.
-fn disk(gibibytes: u64) -> Option<String> {
+/// This many GiB of disk for cargo's target folder, with what it has already. What cannot be found out is enough.
+pub(crate) fn disk(gibibytes: u64) -> Option<String> {
     let target = target();
     let there = target.ancestors().find(|folder| folder.is_dir())?.as_os_str();
     let free = number(&outside("df", ["-Pk".as_ref(), there]).asked()?, 3)?;

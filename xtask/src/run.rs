@@ -36,6 +36,11 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> 
     program(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), arguments)
 }
 
+/// The compiler, with these arguments.
+pub(crate) fn rustc<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Program {
+    program(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()), arguments)
+}
+
 /// A program, with these arguments.
 pub(crate) fn program<S: AsRef<OsStr>>(
     name: impl AsRef<OsStr>,

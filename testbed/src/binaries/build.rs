@@ -80,13 +80,13 @@ impl GoModule {
                 let missing = error.kind() == ErrorKind::NotFound;
                 anyhow::Error::from(error).context(if missing { GO_IS_MISSING } else { "starting go" })
             })?;
-        let (mut said, mut compiled, mut told) = (String::new(), 0, Instant::now());
+        let (mut said, mut compiled, mut last) = (String::new(), 0, Instant::now());
         let lines = go.stderr.take().into_iter().flat_map(|stderr| BufReader::new(stderr).lines());
         for line in lines.map_while(Result::ok) {
             // With -v, go prints each package that it compiles, and its downloads as `go: downloading`. It does not name what is in its cache.
             compiled += usize::from(!line.contains(' '));
-            if told.elapsed() >= PROGRESS_EVERY {
-                told = Instant::now();
+            if last.elapsed() >= PROGRESS_EVERY {
+                last = Instant::now();
                 progress(&format!("{name}: {compiled}{of} packages, now {line}"));
             }
             said += &line;

@@ -6,37 +6,18 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{ControlPlane, Options, new_directory, run};
+use super::{ControlPlane, Options, new_directory, output};
 use crate::certificates::{self, CLIENTS};
 use crate::patience::Look;
 use crate::processes::Processes;
 use crate::{Binaries, kubeconfig};
 
-/// Every request, but only once: the stage RequestReceived would log each of them twice.
-const AUDIT_POLICY: &str = "apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules: [{level: Metadata}]
-";
-
-/// With a configuration file, kwok uses no defaults for what is not in it, and some of these settings would stop its work if they were
-/// zero.
-const KWOK_CONFIGURATION: &str = "apiVersion: config.kwok.x-k8s.io/v1alpha1
-kind: KwokConfiguration
-options:
-  manageAllNodes: true
-  cidr: 10.244.0.0/16
-  nodeIP: 10.0.0.1
-  nodePlayStageParallelism: 4
-  podPlayStageParallelism: 16
-  podsOnNodeSyncParallelism: 4
-  nodeLeaseParallelism: 4
-  nodeLeaseDurationSeconds: 40
----
-";
-const KWOK_STAGES: &str = include_str!("../../kwok/stages.yaml");
+const AUDIT_POLICY: &str = include_str!("../../control-plane/audit-policy.yaml");
+const KWOK_FILE: &str =
+    concat!(include_str!("../../kwok/configuration.yaml"), include_str!("../../kwok/stages.yaml"));
+const NODE: &str = include_str!("../../kwok/node.yaml");
 
 /// In all flags, `FOLDER` is the folder of the instance, and `ETCD` and `API-SERVER` are ports.
 const ETCD: &[&str] = &[
@@ -171,7 +152,7 @@ pub(super) fn start(binaries: &Binaries, options: &Options, ports: Ports) -> Res
     processes.start("kube-apiserver", &binaries.kube_apiserver, &flags(API_SERVER))?;
     let mut readyz = kubectl(&["get", "--raw=/readyz", "--request-timeout=5s"]);
     processes
-        .wait_until("kube-apiserver", "/readyz says ok", || Look::of(run(&mut readyz, None).map(drop)))?;
+        .wait_until("kube-apiserver", "/readyz says ok", || Look::of(output(&mut readyz, None).map(drop)))?;
 
     if options.controllers {
         let manager = flags(&[CONTROLLER_MANAGER, CONTROLLERS].concat());
@@ -180,18 +161,18 @@ pub(super) fn start(binaries: &Binaries, options: &Options, ports: Ports) -> Res
         processes.start("kube-scheduler", &binaries.kube_scheduler, &scheduler)?;
     }
     if options.nodes > 0 {
-        fs::write(directory.join("kwok.yaml"), [KWOK_CONFIGURATION, KWOK_STAGES].concat())?;
+        fs::write(directory.join("kwok.yaml"), KWOK_FILE)?;
         processes.start("kwok", &binaries.kwok, &flags(KWOK))?;
-        let nodes: Vec<Value> = (0..options.nodes).map(node).collect();
-        let nodes = json!({ "apiVersion": "v1", "kind": "List", "items": nodes }).to_string();
-        run(&mut kubectl(&["create", "--filename=-"]), Some(&nodes)).context("creating the nodes")?;
+        let nodes: String =
+            (0..options.nodes).map(|number| NODE.replace("NAME", &format!("node-{number}"))).collect();
+        output(&mut kubectl(&["create", "--filename=-"]), Some(&nodes)).context("creating the nodes")?;
     }
     if options.controllers {
         let mut account = kubectl(&["get", "serviceaccount", "default", "--namespace=default"]);
         processes.wait_until(
             "kube-controller-manager",
             "the ServiceAccount default exists in the namespace default",
-            || Look::of(run(&mut account, None).map(drop)),
+            || Look::of(output(&mut account, None).map(drop)),
         )?;
     }
     if options.nodes > 0 {
@@ -199,7 +180,7 @@ pub(super) fn start(binaries: &Binaries, options: &Options, ports: Ports) -> Res
         // Without the controllers, nobody removes the initial taint of a node.
         let is_ready =
             |node: &str| if options.controllers { node == "True" } else { node.starts_with("True") };
-        processes.wait_until("kwok", "all nodes are ready for Pods", || match run(&mut nodes, None) {
+        processes.wait_until("kwok", "all nodes are ready for Pods", || match output(&mut nodes, None) {
             Ok(said) => {
                 let ready = said.lines().filter(|node| is_ready(node)).count();
                 Look::reached_if(ready == options.nodes, || format!("conditions and taints: {said}"))
@@ -219,23 +200,4 @@ pub(super) fn kubectl_command(kubectl: &Path, kubeconfig: &Path, directory: &Pat
         .env("KUBECACHEDIR", directory.join("kubectl-cache"))
         .env("KUBERC", "off");
     command
-}
-
-fn node(number: usize) -> Value {
-    let name = format!("node-{number}");
-    let room = json!({ "cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "1000" });
-    json!({
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {
-                "kubernetes.io/hostname": name,
-                "kubernetes.io/os": "linux",
-                "kubernetes.io/arch": "amd64",
-                "node-role.kubernetes.io/worker": "",
-            },
-        },
-        "status": { "allocatable": room, "capacity": room },
-    })
 }

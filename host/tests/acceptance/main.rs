@@ -60,12 +60,9 @@ const SMOKE: [&str; 12] = [
     "webserver",
 ];
 
-/// What is run of all there is.
+/// A part of all there is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
-    All,
-    /// What tier one runs.
-    Smoke,
     Scenarios,
     /// The checks of views, which take as long as all others.
     Views,
@@ -74,7 +71,10 @@ enum Part {
 
 /// What is run.
 struct Arguments {
-    part: Part,
+    /// Only what tier one runs.
+    smoke: bool,
+    /// Only this part.
+    part: Option<Part>,
     /// Only what has one of these in its name.
     names: Vec<String>,
     retries: u32,
@@ -89,22 +89,22 @@ impl Arguments {
         let words: Vec<String> = std::env::args().skip(1).collect();
         let (flags, names): (Vec<String>, Vec<String>) =
             words.into_iter().partition(|word| word.starts_with("--"));
-        let part = match flags.as_slice() {
-            [] => Part::All,
-            [flag] if flag == "--smoke" => Part::Smoke,
-            [flag] if flag == "--scenarios" => Part::Scenarios,
-            [flag] if flag == "--views" => Part::Views,
-            [flag] if flag == "--checks" => Part::Checks,
+        let (smoke, part) = match flags.as_slice() {
+            [] => (false, None),
+            [flag] if flag == "--smoke" => (true, None),
+            [flag] if flag == "--scenarios" => (false, Some(Part::Scenarios)),
+            [flag] if flag == "--views" => (false, Some(Part::Views)),
+            [flag] if flag == "--checks" => (false, Some(Part::Checks)),
             _ => bail!("one of --smoke, --scenarios, --views and --checks, not {}", flags.join(" ")),
         };
-        Ok(Self { part, names, retries })
+        Ok(Self { smoke, part, names, retries })
     }
 
     /// Whether something of this part is to be run.
     fn wants(&self, part: Part, is_smoke: bool, name: &str) -> bool {
-        let is_of_part =
-            self.part == Part::All || self.part == part || (self.part == Part::Smoke && is_smoke);
-        is_of_part && (self.names.is_empty() || self.names.iter().any(|part| name.contains(part)))
+        (!self.smoke || is_smoke)
+            && self.part.is_none_or(|wanted| wanted == part)
+            && (self.names.is_empty() || self.names.iter().any(|part| name.contains(part)))
     }
 }
 

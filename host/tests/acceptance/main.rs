@@ -18,10 +18,8 @@ mod informers;
 mod install;
 mod leaders;
 mod memory;
-mod previews;
 mod proxy;
 mod real;
-mod schemas;
 mod served;
 mod tokens;
 mod views;
@@ -147,10 +145,7 @@ impl Check<'_> {
 
 /// Everything beside the scenarios, in the order in which it runs.
 fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
-    let mut checks = vec![
-        check(fight::NAME, move || fight::check(real)),
-        check(schemas::NAME, move || schemas::check(real)),
-    ];
+    let mut checks = vec![check(fight::NAME, move || fight::check(real))];
     for case in commands::cases() {
         checks.push(check(case.claim, move || async move { case.run(plane) }));
     }
@@ -162,7 +157,7 @@ fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
         check(views::NAME, move || views::check(plane)).of_views(),
         check(views::LARGE, move || views::large_lists(plane)).of_views(),
         check(served::NAME, move || async move { served::check(real) }),
-        check(previews::NAME, move || previews::check(plane, real)),
+        check(commands::PREVIEWS.claim, move || commands::previews(plane, real)),
         check(doors::NAME, move || doors::check(plane, real)).in_smoke(),
         check(tokens::NAME, move || tokens::check(plane, real)),
         check(memory::NAME, move || memory::check(real)),

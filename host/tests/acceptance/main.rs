@@ -257,7 +257,7 @@ async fn everything(
         tally.line(check.name, outcome);
     }
     let allowed: BTreeSet<&str> = files.iter().flat_map(|file| &file.forbidden).map(String::as_str).collect();
-    let outcome = tally.attempt(async |_| no_call_was_forbidden(&real, &allowed)).await;
+    let outcome = tally.attempt(async |_| no_call_was_forbidden(&real, &allowed).await).await;
     tally.line("the host's account may do all that the host does", outcome);
     // Last, and not from a cluster that is somebody's own.
     let removal = commands::REMOVAL;
@@ -407,8 +407,8 @@ fn run_token() -> String {
 }
 
 /// A call that the API server refused for want of a right is a hole in deploy/, whatever came of it.
-fn no_call_was_forbidden(real: &Real<'_>, allowed: &BTreeSet<&str>) -> anyhow::Result<()> {
-    let forbidden = real.forbidden()?;
+async fn no_call_was_forbidden(real: &Real<'_>, allowed: &BTreeSet<&str>) -> anyhow::Result<()> {
+    let forbidden = real.forbidden().await?;
     let unexpected: BTreeSet<String> =
         forbidden.into_iter().filter(|call| !allowed.contains(call.as_str())).collect();
     ensure!(unexpected.is_empty(), "forbidden: {}", unexpected.into_iter().collect::<Vec<_>>().join(", "));

@@ -40,30 +40,14 @@ fn bads() -> [Bad; 6] {
             kind: "Values",
             reason: Some("ResponseTooComplex"),
             limits: json!({}),
-            module: |manifest| {
-                fixtures::repeats(
-                    manifest,
-                    &format!(r#"{HEAD}"status":{{"a":["#),
-                    r#"{"":0},"#,
-                    "0]}}",
-                    1 << 20,
-                )
-            },
+            module: |manifest| maps(manifest, 1 << 20),
         },
         Bad {
             kind: "Maps",
             reason: Some("StatusTooLarge"),
             limits: json!({}),
             // As many values as there may be: of each two a map is made.
-            module: |manifest| {
-                fixtures::repeats(
-                    manifest,
-                    &format!(r#"{HEAD}"status":{{"a":["#),
-                    r#"{"":0},"#,
-                    "0]}}",
-                    229_000,
-                )
-            },
+            module: |manifest| maps(manifest, 229_000),
         },
         Bad {
             kind: "Wrong",
@@ -101,6 +85,11 @@ fn bads() -> [Bad; 6] {
             module: |manifest| fixtures::fills(manifest, 62 << 20, r#"{"apiVersion":"guest.pintle.dev/v1"}"#),
         },
     ]
+}
+
+/// Answers with maps in its status, so many bytes of them.
+fn maps(manifest: &str, bytes: usize) -> Vec<u8> {
+    fixtures::repeats(manifest, &format!(r#"{HEAD}"status":{{"a":["#), r#"{"":0},"#, "0]}}", bytes)
 }
 
 /// Answers with wrong events, so many bytes of them.

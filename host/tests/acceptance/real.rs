@@ -155,16 +155,12 @@ impl<'a> Real<'a> {
     }
 
     /// The calls that the host had no right to, as `verb resource`.
-    pub(crate) fn forbidden(&self) -> anyhow::Result<Vec<String>> {
+    pub(crate) async fn forbidden(&self) -> anyhow::Result<Vec<String>> {
         let Some(audit) = &self.audit else {
             println!("        skipped: whether a call of the host was forbidden, no audit log");
             return Ok(Vec::new());
         };
-        let marker = self.next_marker();
-        self.plane.run_kubectl(&["get", "--raw", &marker], None)?;
-        pintle_testbed::eventually(format!("the audit log has {marker}"), || {
-            Ok(Look::reached_if(audit.has(&marker)?, || "it is not there".into()))
-        })?;
+        self.catch_up(audit).await?;
         let entries = audit.entries_since(Mark(Duration::ZERO))?;
         Ok(entries
             .into_iter()
@@ -176,16 +172,12 @@ impl<'a> Real<'a> {
 
     /// Waits until the audit log has what was answered before: a request that is made now is in it.
     async fn catch_up(&self, audit: &Audit) -> anyhow::Result<()> {
-        let marker = self.next_marker();
+        let marker = Audit::marker(self.markers.fetch_add(1, Ordering::Relaxed));
         self.client.request_text(Request::get(&marker).body(Vec::new())?).await?;
         eventually(format!("the audit log has {marker}"), async || {
             Ok(Look::reached_if(audit.has(&marker)?, || "it is not there".into()))
         })
         .await
-    }
-
-    fn next_marker(&self) -> String {
-        Audit::marker(self.markers.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Whether it can be known what a host has asked for.

@@ -159,10 +159,9 @@ fn says_as_much(crd: &Value, view: &Value) -> bool {
         causes.map(|cause| (text(cause, "/field").to_owned(), text(cause, "/reason").to_owned())).collect()
     };
     let has = |(key, value): (&String, &Value)| {
-        // The API server says the kind that the client wrote, or names the resource.
-        key == "causes"
-            || view["details"][key] == *value
-            || (key == "kind" && view["details"][key] == "Llama")
+        // The API server says the kind or the resource, which depends on where it refuses.
+        let is_named = key == "kind" && ["Llama", "llamas"].map(Value::from).contains(&view["details"][key]);
+        key == "causes" || view["details"][key] == *value || is_named
     };
     crd["status"] == "Failure"
         && view["status"] == "Failure"

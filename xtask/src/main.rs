@@ -78,8 +78,8 @@ impl Command {
         match self {
             Self::Demo { .. } => vec![wasm_target(), control_plane(), disk(8)],
             Self::Test(flags) => {
-                let plane = flags.needs_control_plane().then(control_plane).flatten();
-                vec![wasm_target(), component("rustfmt"), component("clippy"), disk(12), plane]
+                let plane = || flags.needs_control_plane().then(control_plane).flatten();
+                vec![wasm_target(), component("rustfmt"), component("clippy"), disk(12), plane()]
             }
             Self::Check => vec![component("rustfmt"), component("clippy"), disk(6)],
             Self::Simulate(_) => vec![wasm_target(), disk(8)],

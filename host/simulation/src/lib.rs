@@ -8,30 +8,15 @@
 //!
 //! [`choice`] makes plans: each fault at each place, and mixtures. [`search`] runs them, and shortens those that break a property.
 
-mod backend;
-pub mod choice;
-mod class;
-mod differing;
-mod hosts;
-mod meddling;
+mod life;
 #[macro_use]
-mod plan;
-mod properties;
-mod readiness;
-mod run;
+mod operator;
 pub mod scenario;
-mod script;
 mod seam;
-pub mod search;
 pub mod views;
-pub mod words;
-mod world;
 
-pub use class::Class;
-pub use differing::Differing;
-pub use plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, PlanError, Replay};
-pub use properties::{Broken, Property};
-pub use readiness::NotReady;
-pub use run::{NamedModule, Reference, Resolve, RunOutcome, Setting, Simulation};
-pub use script::TraceEntry;
+pub use operator::{
+    Broken, Class, Differing, Fault, NamedModule, NotReady, OnEvent, OnRequest, OnWrite, Plan, PlanError,
+    Property, Reference, Replay, Resolve, RunOutcome, Setting, Simulation, TraceEntry, choice, search, words,
+};
 pub use seam::{Seam, Seams, Sent};

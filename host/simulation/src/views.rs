@@ -38,8 +38,10 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    run::{EPOCH, SETTING, in_stopped_time},
-    script::TraceEntry,
+    operator::{
+        TraceEntry,
+        run::{EPOCH, SETTING, in_stopped_time},
+    },
     seam::Seams,
 };
 use collector::Collector;

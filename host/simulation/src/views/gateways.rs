@@ -31,7 +31,7 @@ use tokio::sync::watch;
 
 use super::guests::Guests;
 use crate::{
-    hosts::{Life, connected},
+    life::{Life, connected},
     seam::{Seam, Seams, Sent},
 };
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-use crate::plan::PlanError;
+use crate::operator::PlanError;
 
 /// How many steps users make, when a plan does not say.
 pub const STEPS: u32 = 30;

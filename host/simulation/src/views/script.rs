@@ -13,8 +13,8 @@ use tokio::{sync::Notify, time::Instant};
 
 use super::plan::{Fault, OnEvent, OnRequest, Plan};
 use crate::{
-    hosts::Life,
-    script::{TraceEntry, described},
+    life::Life,
+    operator::{TraceEntry, script::described},
 };
 
 /// The delay of faults that delay something.

@@ -12,7 +12,7 @@ use super::{
     Broken, Property, RunOutcome, Simulation,
     plan::{Fault, OnEvent, OnRequest, Plan, Replay, STEPS},
 };
-use crate::search::on_threads;
+use crate::operator::search::on_threads;
 
 /// How much is searched.
 #[derive(Clone, Copy, Debug)]

@@ -1,24 +1,18 @@
 //! Simulated hosts: they run in this process, and can end at any point.
 
-use std::{
-    future::Future,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll},
-};
+use std::sync::Arc;
 
-use http_body_util::BodyExt;
 use pintle_engine::Engine;
 use pintle_modules::Budget;
 use pintle_operator::{Host, Metrics, Readiness};
 use pintle_runtime::{Spawner, clock};
-use pintle_simulator::{ApiServer, Lost, Service};
+use pintle_simulator::ApiServer;
 use tokio::{sync::Notify, task::JoinHandle};
 
-use super::seam::{self, Body, Impure, Seam, Seams};
+use crate::{
+    life::{Life, connected},
+    seam::{self, Impure, Seams},
+};
 
 /// The namespace of the host.
 pub(super) const NAMESPACE: &str = pintle_api::NAMESPACE;
@@ -28,80 +22,6 @@ const WORKERS: usize = 4;
 
 /// The memory limit of a simulated host, in bytes: the same as in `deploy/`.
 const MEMORY_BYTES: u64 = 512 << 20;
-
-/// Control over a host from outside.
-#[derive(Debug)]
-pub(super) struct Life {
-    ended: AtomicBool,
-    cut_off: AtomicBool,
-    pub(super) clock: Arc<clock::Virtual>,
-}
-
-impl Life {
-    /// A host with this clock, that has just begun.
-    pub(super) fn new(clock: Arc<clock::Virtual>) -> Self {
-        Self { ended: AtomicBool::new(false), cut_off: AtomicBool::new(false), clock }
-    }
-
-    /// From now on, its requests are neither answered nor carried out.
-    pub(super) fn end(&self) {
-        self.ended.store(true, Ordering::Relaxed);
-    }
-
-    /// Sets whether it is cut off from the API server.
-    pub(super) fn cut_off(&self, is: bool) {
-        self.cut_off.store(is, Ordering::Relaxed);
-    }
-}
-
-/// The connection of a host to the API server, for as long as the host lives.
-#[derive(Clone)]
-struct Transport {
-    inner: Service,
-    life: Arc<Life>,
-    seam: Option<Arc<dyn Seam>>,
-}
-
-impl<B> tower::Service<http::Request<B>> for Transport
-where
-    B: http_body::Body + Send + 'static,
-    B::Data: Send,
-{
-    type Response = http::Response<Body>;
-    type Error = Lost;
-    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Lost>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Lost>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: http::Request<B>) -> Self::Future {
-        let (mut inner, life, seam) = (self.inner.clone(), Arc::clone(&self.life), self.seam.clone());
-        Box::pin(async move {
-            if life.ended.load(Ordering::Relaxed) {
-                return std::future::pending().await;
-            }
-            if life.cut_off.load(Ordering::Relaxed) {
-                return Err(Lost);
-            }
-            match seam {
-                None => inner.call(request).await.map(|reply| reply.map(BodyExt::boxed_unsync)),
-                Some(seam) => seam::through(seam, inner, request).await,
-            }
-        })
-    }
-}
-
-/// A client of the API server for a host, through a seam if there is one.
-pub(super) fn connected(
-    server: &ApiServer,
-    name: &str,
-    life: &Arc<Life>,
-    seam: Option<Arc<dyn Seam>>,
-) -> kube::Client {
-    let transport = Transport { inner: server.service(name), life: Arc::clone(life), seam };
-    kube::Client::new(transport, "default")
-}
 
 /// A running host.
 pub(super) struct Running {

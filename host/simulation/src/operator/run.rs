@@ -25,10 +25,12 @@ use super::{
     properties::{self, Broken, Property},
     readiness::{NotReady, ready},
     script::{TraceEntry, described, is_host},
-    seam::Seams,
     world::World,
 };
-use crate::scenario::{Backend, Cascade, ModuleFile, Names, Runner, Scenario};
+use crate::{
+    scenario::{Backend, Cascade, ModuleFile, Names, Runner, Scenario},
+    seam::Seams,
+};
 
 /// How long a step of a scenario may take with faults: twice the sum of the longest back-off, the expiry of a lease, and the repeated
 /// discovery of a kind.

@@ -16,10 +16,8 @@ use pintle_wit::ObjectRef;
 use serde_json::Value;
 use tokio::{sync::Notify, time::Instant};
 
-use super::{
-    hosts::Life,
-    plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, Reach},
-};
+use super::plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, Reach};
+use crate::life::Life;
 
 /// How long an event may be missing before the watch starts again. No real cluster hides an event for ever.
 const HIDDEN_FOR: Duration = Duration::from_secs(20);
@@ -349,7 +347,7 @@ pub(super) fn is_about_hosts(seen: &Request) -> bool {
 }
 
 /// A request in words: its verb and its object.
-pub(super) fn described(seen: &Request) -> String {
+pub(crate) fn described(seen: &Request) -> String {
     let mut text = format!("{:?} {}", seen.verb, seen.resource).to_lowercase();
     if let Some(subresource) = &seen.subresource {
         text.push_str(&format!("/{subresource}"));

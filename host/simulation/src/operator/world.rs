@@ -22,8 +22,8 @@ use super::{
     plan::{Fault, Plan},
     run::NamedModule,
     script::{Asked, Deed, Hook, STARTS, Script, TraceEntry, is_about_hosts, is_host},
-    seam::{Impure, Seams},
 };
+use crate::seam::{Impure, Seams};
 
 /// How long after a crash the next host starts, as a Pod would.
 const RESTART_AFTER: Duration = Duration::from_secs(1);

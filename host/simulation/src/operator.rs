@@ -1,0 +1,25 @@
+//! The operator: scenarios, what goes wrong in them, and what must hold.
+
+mod backend;
+pub mod choice;
+mod class;
+mod differing;
+mod hosts;
+mod meddling;
+#[macro_use]
+mod plan;
+mod properties;
+mod readiness;
+pub(crate) mod run;
+pub(crate) mod script;
+pub mod search;
+pub mod words;
+mod world;
+
+pub use class::Class;
+pub use differing::Differing;
+pub use plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, PlanError, Replay};
+pub use properties::{Broken, Property};
+pub use readiness::NotReady;
+pub use run::{NamedModule, Reference, Resolve, RunOutcome, Setting, Simulation};
+pub use script::TraceEntry;

@@ -10,13 +10,14 @@
 
 mod life;
 #[macro_use]
+pub mod plan;
 mod operator;
 pub mod scenario;
 mod seam;
 pub mod views;
 
 pub use operator::{
-    Broken, Class, Differing, Fault, NamedModule, NotReady, OnEvent, OnRequest, OnWrite, Plan, PlanError,
-    Property, Reference, Replay, Resolve, RunOutcome, Setting, Simulation, TraceEntry, choice, search, words,
+    Broken, Class, Differing, Fault, NamedModule, NotReady, OnEvent, OnRequest, OnWrite, Plan, Property,
+    Reference, Replay, Resolve, RunOutcome, Setting, Simulation, TraceEntry, choice, search, words,
 };
 pub use seam::{Seam, Seams, Sent};

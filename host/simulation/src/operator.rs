@@ -4,10 +4,9 @@ mod backend;
 pub mod choice;
 mod class;
 mod differing;
+mod fault;
 mod hosts;
 mod meddling;
-#[macro_use]
-mod plan;
 mod properties;
 mod readiness;
 pub(crate) mod run;
@@ -18,7 +17,7 @@ mod world;
 
 pub use class::Class;
 pub use differing::Differing;
-pub use plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, PlanError, Replay};
+pub use fault::{Fault, OnEvent, OnRequest, OnWrite, Plan, Replay};
 pub use properties::{Broken, Property};
 pub use readiness::NotReady;
 pub use run::{NamedModule, Reference, Resolve, RunOutcome, Setting, Simulation};

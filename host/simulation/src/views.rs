@@ -6,12 +6,12 @@
 //! [`Property`].
 
 mod collector;
+mod fault;
 mod gateways;
 mod guests;
 mod informer;
 mod ledger;
 mod objects;
-mod plan;
 mod properties;
 mod rights;
 mod script;
@@ -51,7 +51,7 @@ use informer::{Begin, Informer};
 use ledger::Ledger;
 use world::{Made, World, view};
 
-pub use plan::{Fault, OnEvent, OnRequest, Plan, Replay, STEPS, VIEWS};
+pub use fault::{Fault, OnEvent, OnRequest, Plan, Replay, VIEWS};
 pub use properties::{Broken, Property};
 
 /// The namespace in which everything happens.
@@ -305,7 +305,7 @@ async fn live(world: &Arc<World>, seed: u64, plan: &Plan) -> Result<(), Broken> 
     clients.spawn(Collector::new(Arc::clone(world), graph).run());
     let reader = tokio::spawn(users::read(Arc::clone(world), seed));
     world.script().armed = true;
-    users::act(Arc::clone(world), seed, plan.steps).await;
+    users::act(Arc::clone(world), seed, plan.steps()).await;
     reader.abort();
     world.script().armed = false;
     world.settle().await;

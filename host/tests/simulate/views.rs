@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use pintle_simulation::{
     scenario::ModuleFile,
     views::{
-        Fault, OnEvent, OnRequest, Plan, Property, Replay, RunOutcome, Setting, Simulation,
+        Fault, OnEvent, OnRequest, Plan, Property, Replay, RunOutcome, Setting, Simulation, VIEWS,
         search::{self, Effort, Tally},
     },
 };
@@ -74,7 +74,7 @@ pub(crate) fn simulate(plans: usize, arguments: &Arguments) -> anyhow::Result<bo
     let of_corpus = all.len();
     let seeds: &[u64] = if arguments.quick { &[] } else { &ENDED_AT_EACH_WRITE };
     for &seed in seeds {
-        let replay = Replay { seed, plan: Plan::default() };
+        let replay = Replay { scenario: VIEWS.into(), seed, plan: Plan::default() };
         all.extend(search::at_each_write(&replay, &sound.run(seed, &replay.plan)?));
     }
     println!("{of_corpus} plans of a corpus, {} of each write", all.len() - of_corpus);

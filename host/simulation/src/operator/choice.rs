@@ -8,11 +8,11 @@ use std::{
 use pintle_runtime::clock::Random;
 
 use super::{
-    Class, Fault, OnEvent, OnRequest, OnWrite, Plan, PlanError, Reference, Replay, RunOutcome, Simulation,
-    TraceEntry,
-    plan::RIVAL,
+    Class, Fault, OnEvent, OnRequest, OnWrite, Plan, Reference, Replay, RunOutcome, Simulation, TraceEntry,
+    fault::RIVAL,
     script::{STARTS, is_host},
 };
+use crate::plan::{AnyFault, PlanError};
 
 /// With this many writes or fewer, every pair of crashes is a plan. With more, [`PAIRS_DRAWN`] pairs are drawn.
 const PAIRS_UP_TO: u32 = 12;
@@ -71,26 +71,26 @@ impl Menu {
 pub fn single(subject: &Subject<'_>, menu: Menu) -> Vec<Plan> {
     let run = &subject.reference.outcome;
     let mut plans: Vec<Plan> =
-        LAGS.iter().map(|by| Plan(vec![Fault::Lag(Duration::from_millis(*by))])).collect();
+        LAGS.iter().map(|by| Plan::of([Fault::Lag(Duration::from_millis(*by))])).collect();
     let writes = Writes::of(subject);
-    plans.extend(writes.may_have_rivals().then(|| Plan(vec![Fault::Rival])));
-    plans.extend(SKEWS.iter().map(|by| Plan(vec![Fault::Skew(Duration::from_secs(*by))])));
+    plans.extend(writes.may_have_rivals().then(|| Plan::of([Fault::Rival])));
+    plans.extend(SKEWS.iter().map(|by| Plan::of([Fault::Skew(Duration::from_secs(*by))])));
     for number in 1..=run.writes {
         let fitting = menu.writes().filter(|what| writes.may_befall(number, *what));
-        plans.extend(fitting.map(|what| Plan(vec![Fault::Write(number, what)])));
+        plans.extend(fitting.map(|what| Plan::of([Fault::Write(number, what)])));
         let beside_a_rival = [OnWrite::Partition, OnWrite::CrashAfter, OnWrite::CrashBefore];
         for what in beside_a_rival.into_iter().filter(|_| writes.may_have_rivals()) {
-            plans.push(Plan(vec![Fault::Write(number, what), Fault::Rival]));
+            plans.push(Plan::of([Fault::Write(number, what), Fault::Rival]));
         }
     }
     for number in 1..=run.events {
-        plans.extend(writes.events().map(|what| Plan(vec![Fault::Event(number, what)])));
+        plans.extend(writes.events().map(|what| Plan::of([Fault::Event(number, what)])));
     }
     for number in 1..=run.requests {
-        plans.extend(OnRequest::ALL.iter().map(|what| Plan(vec![Fault::Request(number, *what)])));
+        plans.extend(OnRequest::ALL.iter().map(|what| Plan::of([Fault::Request(number, *what)])));
     }
     let pair = |first, second| {
-        Plan(vec![Fault::Write(first, OnWrite::CrashAfter), Fault::Write(second, OnWrite::CrashAfter)])
+        Plan::of([Fault::Write(first, OnWrite::CrashAfter), Fault::Write(second, OnWrite::CrashAfter)])
     };
     if run.writes <= PAIRS_UP_TO {
         plans.extend(
@@ -206,7 +206,7 @@ pub fn mixed(subject: &Subject<'_>, menu: Menu, seed: u64) -> Plan {
         3 => drop(faults.insert(Fault::Skew(Duration::from_secs(SKEWS[pick(&mut random, SKEWS.len())])))),
         _ => {}
     }
-    Plan(faults.into_iter().collect())
+    Plan::of(faults)
 }
 
 /// A scenario, and the run that others are compared with.
@@ -238,7 +238,7 @@ impl Plan {
 
     /// The class of the plan when plans are chosen.
     fn stratum(&self) -> Class {
-        let alone = |fault: &Fault| Plan(vec![*fault]).classes().first().copied().unwrap_or(Class::Mixed);
+        let alone = |fault: &Fault| Plan::of([*fault]).classes().first().copied().unwrap_or(Class::Mixed);
         match self.0.as_slice() {
             [one] => alone(one),
             [first, second] if first.crashes() && second.crashes() => Class::TwoCrashes,
@@ -264,6 +264,12 @@ pub struct Effort {
 }
 
 impl Subject<'_> {
+    /// The line that repeats a run.
+    pub(super) fn replay(&self, chosen: &Chosen) -> Replay {
+        let Chosen { seed, plan, .. } = chosen.clone();
+        Replay { scenario: self.simulation.file.clone(), seed, plan }
+    }
+
     /// Whether every search tries every place of it.
     pub fn is_small(&self) -> bool {
         const PLACES_MAX: u32 = 60;
@@ -357,7 +363,7 @@ fn whole(subjects: &[Subject<'_>]) -> impl Iterator<Item = (usize, Plan)> {
         let of_events = (1..=events).flat_map(move |number| {
             of_events.clone().into_iter().map(move |what| Fault::Event(number, what))
         });
-        let plans = of_writes.chain(of_events).map(move |fault| (index, Plan(vec![fault])));
+        let plans = of_writes.chain(of_events).map(move |fault| (index, Plan::of([fault])));
         subject.is_small().then_some(plans)
     };
     subjects.iter().enumerate().filter_map(of).flatten()
@@ -427,7 +433,7 @@ pub fn corpus(text: &str, subjects: &[Subject<'_>]) -> Result<Vec<Replay>, Corpu
         let subject = subjects.iter().find(of_file).ok_or_else(|| wrong("there is no such scenario"))?;
         let steps = &subject.reference.outcome.steps;
         let is_it = |place: &(String, &str)| {
-            place.1.starts_with(what) && format!("{}={word}", place.0).parse::<Fault>().is_ok()
+            place.1.starts_with(what) && Fault::read(&format!("{}={word}", place.0)).is_some()
         };
         let found = match nth {
             "last" => places(steps).filter(is_it).last(),
@@ -437,8 +443,8 @@ pub fn corpus(text: &str, subjects: &[Subject<'_>]) -> Result<Vec<Replay>, Corpu
             }
         };
         let (number, _) = found.ok_or_else(|| wrong("nothing such happens any more"))?;
-        let fault = format!("{number}={word}").parse().map_err(|_| wrong("that cannot befall it"))?;
-        Ok(Replay { scenario: file.into(), seed: 0, plan: Plan(vec![fault]) })
+        let fault = Fault::read(&format!("{number}={word}")).ok_or_else(|| wrong("that cannot befall it"))?;
+        Ok(Replay { scenario: file.into(), seed: 0, plan: Plan::of([fault]) })
     };
     lines.map(read).collect()
 }
@@ -504,12 +510,5 @@ mod tests {
             ("w2", "delete configmaps a b"),
         ];
         assert_eq!(found, expected.map(|(number, what)| (number.to_owned(), what)));
-    }
-
-    #[test]
-    fn every_class_of_the_catalogue_has_a_weight() {
-        for class in Class::ALL {
-            assert!(WEIGHTS.iter().any(|(kind, weight)| *kind == class && *weight > 0), "{class}");
-        }
     }
 }

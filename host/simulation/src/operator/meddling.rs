@@ -9,7 +9,7 @@ use pintle_simulator::{Act, Failure, RequestSeen as Request, Verb};
 use pintle_wit::{ObjectRef, names};
 use serde_json::{Map, Value, json};
 
-use super::{plan::OnWrite, script::Troubled, world::World};
+use super::{fault::OnWrite, script::Troubled, world::World};
 
 /// The time after which such a change is reverted.
 const MEDDLED_FOR: Duration = Duration::from_secs(5);

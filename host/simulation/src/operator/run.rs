@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 
 use super::{
     differing::{self, Differing},
+    fault::{Fault, OnEvent, OnWrite, Plan, RIVAL},
     hosts::NAMESPACE,
-    plan::{Fault, OnEvent, OnWrite, Plan, RIVAL},
     properties::{self, Broken, Property},
     readiness::{NotReady, ready},
     script::{TraceEntry, described, is_host},
@@ -194,8 +194,7 @@ impl<'a> Simulation<'a> {
         let names = Names { namespace: stem.chars().take(50).collect(), run: "sim".into() };
         let scenario = Scenario::read(file, &names.fill(text))?;
         for word in scenario.without.iter().flat_map(|without| &without.faults) {
-            let is_known =
-                word == RIVAL || word.parse::<OnWrite>().is_ok() || word.parse::<OnEvent>().is_ok();
+            let is_known = word == RIVAL || OnWrite::of(word).is_some() || OnEvent::of(word).is_some();
             ensure!(is_known, "{file}: without: {word:?} is no fault of writes or events, and not {RIVAL}");
         }
         let files: Vec<Vec<u8>> =

@@ -16,7 +16,7 @@ use pintle_wit::ObjectRef;
 use serde_json::Value;
 use tokio::{sync::Notify, time::Instant};
 
-use super::plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, Reach};
+use super::fault::{Fault, OnEvent, OnRequest, OnWrite, Plan, Reach};
 use crate::life::Life;
 
 /// How long an event may be missing before the watch starts again. No real cluster hides an event for ever.

@@ -2,7 +2,7 @@
 
 use std::{
     any::Any,
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Mutex, PoisonError,
@@ -14,9 +14,10 @@ use std::{
 use pintle_runtime::clock;
 
 use super::{
-    Broken, Class, Plan, Property, Replay, RunOutcome, Simulation,
+    Broken, Class, Fault, Plan, Property, Replay, RunOutcome, Simulation,
     choice::{Chosen, Effort, Subject},
 };
+use crate::plan::AnyFault;
 
 /// A run that broke a property.
 #[derive(Clone, Debug)]
@@ -61,7 +62,7 @@ impl Tally {
         self.hit += usize::from(!outcome.hit.is_empty());
         let of_scenario = self.by_scenario.entry(simulation.file.clone()).or_default();
         *of_scenario = (of_scenario.0 + 1, of_scenario.1 + took);
-        let hit = Plan(outcome.hit.iter().copied().collect()).kinds();
+        let hit = Plan::of(outcome.hit.iter().copied()).kinds();
         for kind in plan.kinds() {
             let count = self.by_class.entry(kind).or_default();
             count.run += 1;
@@ -116,7 +117,7 @@ pub fn search(
         if let Some(chosen) = plans.get(number)
             && let Some(subject) = subjects.get(chosen.subject)
         {
-            let failure = shorten(subject, chosen.seed, &chosen.plan)?;
+            let failure = shorten(subject, &subject.replay(chosen))?;
             // Several plans may shorten to the same one.
             if !tally.failures.iter().any(|other| other.replay == failure.replay) {
                 tally.failures.push(failure);
@@ -155,9 +156,8 @@ fn run(subject: &Subject<'_>, chosen: &Chosen, again: bool) -> anyhow::Result<Ru
     let once = || {
         let run = || simulation.run(chosen.seed, &chosen.plan, &subject.reference);
         catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-            let replay =
-                Replay { scenario: simulation.file.clone(), seed: chosen.seed, plan: chosen.plan.clone() };
-            Err(anyhow::anyhow!("a run panicked: {}\n  --replay '{replay}'", said(panic.as_ref())))
+            let (replay, said) = (subject.replay(chosen), said(panic.as_ref()));
+            Err(anyhow::anyhow!("a run panicked: {said}\n  --replay '{replay}'"))
         })
     };
     let mut outcome = once()?;
@@ -174,34 +174,19 @@ fn said(panic: &(dyn Any + Send)) -> &str {
 }
 
 /// Removes faults from a plan as long as a property still breaks.
-///
-/// # Errors
-/// If the machine lacks the resources for a run.
-pub fn shorten(subject: &Subject<'_>, seed: u64, plan: &Plan) -> anyhow::Result<Failure> {
-    let simulation = &subject.simulation;
-    let mut plan = plan.clone();
-    let mut outcome = simulation.run(seed, &plan, &subject.reference)?;
-    // Once a fault is removed, another one may no longer be needed, so all are tried again.
-    let mut at = 0;
-    while plan.0.len() > 1 && at < plan.0.len() {
-        let mut fewer = plan.clone();
-        fewer.0.remove(at);
-        let found = simulation.run(seed, &fewer, &subject.reference)?;
-        if found.broken.is_some() {
-            (plan, outcome, at) = (fewer, found, 0);
-        } else {
-            at += 1;
+fn shorten(subject: &Subject<'_>, replay: &Replay) -> anyhow::Result<Failure> {
+    let run = |replay: &Replay| subject.simulation.run(replay.seed, &replay.plan, &subject.reference);
+    let mut failure = Failure { replay: replay.clone(), outcome: run(replay)? };
+    let mut shorter = VecDeque::from(Fault::shorter(replay));
+    while let Some(replay) = shorter.pop_front() {
+        let outcome = run(&replay)?;
+        if outcome.broken.is_some() {
+            // Once a fault is removed, another one may no longer be needed, so all are tried again.
+            shorter = Fault::shorter(&replay).into();
+            failure = Failure { replay, outcome };
         }
     }
-    // A plan with one fault uses the seed only for names and uids.
-    let mut seed = seed;
-    if seed != 0 {
-        let found = simulation.run(0, &plan, &subject.reference)?;
-        if found.broken.is_some() {
-            (seed, outcome) = (0, found);
-        }
-    }
-    Ok(Failure { replay: Replay { scenario: simulation.file.clone(), seed, plan }, outcome })
+    Ok(failure)
 }
 
 #[cfg(test)]

@@ -156,20 +156,10 @@ pub fn faults(faults: &[Fault], outcome: &RunOutcome) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
-    fn every_fault_has_words() {
-        let mut all =
-            vec![Fault::Lag(Duration::from_millis(30)), Fault::Skew(Duration::from_secs(1)), Fault::Rival];
-        all.extend(OnWrite::ALL.iter().map(|what| Fault::Write(3, *what)));
-        all.extend(OnRequest::ALL.iter().map(|what| Fault::Request(3, *what)));
-        all.extend(OnEvent::ALL.iter().map(|what| Fault::Event(3, *what)));
-        let words: std::collections::BTreeSet<String> =
-            all.iter().map(|fault| fault.in_words(None)).collect();
-        assert_eq!(words.len(), all.len());
+    fn a_fault_is_told_with_its_place() {
         let told = Fault::Write(3, OnWrite::Edit).in_words(Some("apply configmaps a"));
         assert_eq!(told, "at write 3 (apply configmaps a) somebody edits what was written");
     }

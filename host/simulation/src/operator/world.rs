@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
+    fault::{Fault, Plan},
     hosts::{Running, Start},
-    plan::{Fault, Plan},
     run::NamedModule,
     script::{Asked, Deed, Hook, STARTS, Script, TraceEntry, is_about_hosts, is_host},
 };

@@ -11,7 +11,7 @@ use pintle_simulator::{
 };
 use tokio::{sync::Notify, time::Instant};
 
-use super::plan::{Fault, OnEvent, OnRequest, Plan};
+use super::fault::{Fault, OnEvent, OnRequest, Plan};
 use crate::{
     life::Life,
     operator::{TraceEntry, script::described},
@@ -66,7 +66,7 @@ impl Script {
             requests: 0,
             writes: Vec::new(),
             events: 0,
-            hit: plan.faults.iter().filter(|fault| **fault == Fault::Two).copied().collect(),
+            hit: plan.0.iter().filter(|fault| **fault == Fault::Two).copied().collect(),
             lives: BTreeMap::new(),
             away_until: Duration::ZERO,
             version,
@@ -103,7 +103,7 @@ impl Script {
             self.writes.push(self.requests);
         }
         self.say(&seen.client, described(seen));
-        for fault in self.plan.faults.clone() {
+        for fault in self.plan.0.clone() {
             if let Fault::Request(number, what) = fault
                 && number == self.requests
             {
@@ -116,8 +116,7 @@ impl Script {
         if seen.verb == Verb::List
             && let Some(promised) =
                 seen.resource_version.as_ref().and_then(|version| version.parse::<u64>().ok())
-            && let Some(fault) =
-                self.plan.faults.iter().find(|fault| matches!(fault, Fault::Stale(_))).copied()
+            && let Some(fault) = self.plan.0.iter().find(|fault| matches!(fault, Fault::Stale(_))).copied()
             && let Fault::Stale(versions) = fault
         {
             self.hit.insert(fault);
@@ -172,7 +171,7 @@ impl Script {
         let what = format!("sees {} {} {name} at {}", event.change.name(), stream.resource, event.version);
         self.say(&stream.client, what);
         let mut fate = EventFate::Deliver;
-        for fault in self.plan.faults.clone() {
+        for fault in self.plan.0.clone() {
             match fault {
                 Fault::Lag(by) => {
                     self.hit.insert(fault);

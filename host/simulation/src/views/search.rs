@@ -1,7 +1,7 @@
 //! Runs many plans on the gateway, and shortens those that break a property.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -10,9 +10,9 @@ use pintle_runtime::clock::Random;
 
 use super::{
     Broken, Property, RunOutcome, Simulation,
-    plan::{Fault, OnEvent, OnRequest, Plan, Replay, STEPS},
+    fault::{Fault, OnEvent, OnRequest, Plan, Replay, VIEWS},
 };
-use crate::operator::search::on_threads;
+use crate::{operator::search::on_threads, plan::AnyFault};
 
 /// How much is searched.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,7 @@ pub fn at_each_write(replay: &Replay, run: &RunOutcome) -> Vec<Replay> {
     let places = run.writes.iter().flat_map(|number| faults.map(|fault| Fault::Request(*number, fault)));
     let with = |fault| {
         let mut with = replay.clone();
-        with.plan.faults.push(fault);
+        with.plan.0.push(fault);
         with
     };
     places.map(with).collect()
@@ -80,7 +80,7 @@ fn replay(reference: &RunOutcome, seed: u64, number: u64) -> Replay {
     let mut faults: Vec<Fault> = (0..count).map(|_| fault(reference, &mut random)).collect();
     faults.sort_unstable();
     faults.dedup();
-    Replay { seed, plan: Plan { steps: STEPS, faults } }
+    Replay { scenario: VIEWS.into(), seed, plan: Plan::of(faults) }
 }
 
 fn fault(reference: &RunOutcome, random: &mut Random) -> Fault {
@@ -146,30 +146,16 @@ pub fn search(
 
 /// Removes faults and steps from a plan as long as a property still breaks.
 fn shorten(simulation: &Simulation<'_>, replay: &Replay) -> anyhow::Result<Failure> {
-    let Replay { seed, mut plan } = replay.clone();
-    let mut outcome = simulation.run(seed, &plan)?;
-    // Once a fault is removed, another one may no longer be needed, so all are tried again.
-    let mut at = 0;
-    while at < plan.faults.len() {
-        let mut fewer = plan.clone();
-        fewer.faults.remove(at);
-        let found = simulation.run(seed, &fewer)?;
-        if found.broken.is_some() {
-            (plan, outcome, at) = (fewer, found, 0);
-        } else {
-            at += 1;
+    let outcome = simulation.run(replay.seed, &replay.plan)?;
+    let mut failure = Failure { replay: replay.clone(), outcome };
+    let mut shorter = VecDeque::from(Fault::shorter(replay));
+    while let Some(replay) = shorter.pop_front() {
+        let outcome = simulation.run(replay.seed, &replay.plan)?;
+        if outcome.broken.is_some() {
+            // Once a fault is removed, another one may no longer be needed, so all are tried again.
+            shorter = Fault::shorter(&replay).into();
+            failure = Failure { replay, outcome };
         }
     }
-    let mut less = plan.steps / 2;
-    while less > 0 {
-        let fewer = Plan { steps: plan.steps - less, ..plan.clone() };
-        let found = simulation.run(seed, &fewer)?;
-        if found.broken.is_some() {
-            (plan, outcome) = (fewer, found);
-            less = less.min(plan.steps);
-        } else {
-            less /= 2;
-        }
-    }
-    Ok(Failure { replay: Replay { seed, plan }, outcome })
+    Ok(failure)
 }

@@ -17,9 +17,9 @@ use tokio::{sync::Notify, time::Instant};
 
 use super::{
     MODULES,
+    fault::{Fault, OnRequest, Plan},
     gateways::{Answer, Broke, Content, Gateways, Request, Setup},
     objects::{NAMES, new_record, record},
-    plan::{Fault, OnRequest, Plan},
     rights::Rights,
     script::{Deed, Hook, Script},
 };
@@ -142,7 +142,7 @@ impl World {
             deeds,
             origin,
             epoch,
-            wanted: if plan.faults.contains(&Fault::Two) { 2 } else { 1 },
+            wanted: if plan.any(|fault| *fault == Fault::Two) { 2 } else { 1 },
             runs: AtomicBool::new(true),
             removed: AtomicBool::new(false),
             remaking: AtomicUsize::new(0),

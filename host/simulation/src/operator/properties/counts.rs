@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{
     super::{
         class::Class,
-        plan::Plan,
+        fault::Plan,
         run::{Evidence, Reference},
         script::REQUESTS_MAX,
         world::World,

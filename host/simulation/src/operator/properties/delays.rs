@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     super::{
-        plan::{Plan, Reach},
+        fault::{Plan, Reach},
         run::{Evidence, Reference},
         script::{Asked, Troubled, is_host},
         world::World,

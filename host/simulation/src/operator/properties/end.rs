@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     super::{
-        plan::{Fault, OnWrite, Plan},
+        fault::{Fault, OnWrite, Plan},
         world::World,
     },
     Broken, Property,

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     super::{
-        plan::{Fault, Plan},
+        fault::{Fault, Plan},
         run::Reference,
         world::World,
     },

@@ -1,24 +1,15 @@
-//! The faults of a run, as text that replays it: `w3=crash-after,e5=hide`.
+//! What goes wrong with hosts.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{fmt, time::Duration};
 
 use super::Class;
+use crate::plan::{self, AnyFault, milliseconds, parts};
 
-/// Why a text is not a plan.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// A word of it is not a fault.
-    #[error("{0:?} is no fault")]
-    Fault(String),
-    /// It is not a line to replay.
-    #[error("{0:?} is no line to replay: SCENARIO seed=N plan=PLAN")]
-    Replay(String),
-}
+/// The faults of a run. Writes, requests and events are those of the hosts, counted from 1 since the first step of the scenario.
+pub type Plan = plan::Plan<Fault>;
 
-/// The faults of a run. Writes, requests and events are those of the hosts, counted from 1 since the first step of the scenario. An empty
-/// plan is a run without faults.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Plan(pub Vec<Fault>);
+/// A line that repeats a run of a scenario.
+pub type Replay = plan::Replay<Fault>;
 
 /// One thing that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,36 +42,6 @@ pub(super) enum Reach {
     Kind,
     /// Everything that the hosts do.
     Everybody,
-}
-
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$each:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum $name { $($(#[$each])* $variant,)* }
-
-        impl $name {
-            /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-
-            /// The word in a plan.
-            pub fn word(self) -> &'static str {
-                match self { $(Self::$variant => $word,)* }
-            }
-
-            fn of(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|each| each.word() == word)
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = PlanError;
-
-            fn from_str(word: &str) -> Result<Self, PlanError> {
-                Self::of(word).ok_or_else(|| PlanError::Fault(word.into()))
-            }
-        }
-    };
 }
 
 words! {
@@ -218,39 +179,21 @@ impl Fault {
 
     /// What it may affect besides its own place.
     pub(super) fn reach(&self) -> Reach {
-        match self {
-            Self::Write(_, what) => match what {
-                OnWrite::LostBefore | OnWrite::LostReply | OnWrite::Silence => Reach::Request,
-                OnWrite::Edit
-                | OnWrite::Delete
-                | OnWrite::StripLabels
-                | OnWrite::StripOwner
-                | OnWrite::StripManaged
-                | OnWrite::EditStatus
-                | OnWrite::Recreate
-                | OnWrite::Churn => Reach::Root,
-                OnWrite::SwapTraps
-                | OnWrite::SwapBroken
-                | OnWrite::SwapLoops
-                | OnWrite::SwapAllocates
-                | OnWrite::SwapMissing => Reach::Kind,
-                _ => Reach::Everybody,
-            },
-            Self::Request(_, OnRequest::Burst) => Reach::Everybody,
-            Self::Request(..) => Reach::Request,
-            Self::Event(..) | Self::Lag(_) | Self::Skew(_) | Self::Rival => Reach::Everybody,
+        match (self, self.class()) {
+            (Self::Write(_, OnWrite::CrashBefore) | Self::Request(_, OnRequest::Burst), _) => {
+                Reach::Everybody
+            }
+            (_, Class::LostWrite | Class::FailedRequest) => Reach::Request,
+            (_, Class::Meddling | Class::Recreated | Class::Churn) => Reach::Root,
+            (_, Class::BadSwap | Class::BrokenSwap) => Reach::Kind,
+            _ => Reach::Everybody,
         }
     }
 
     /// Whether it crashes a host.
     pub fn crashes(&self) -> bool {
-        matches!(
-            self,
-            Self::Write(
-                _,
-                OnWrite::CrashBefore | OnWrite::CrashAfter | OnWrite::TimeTravel | OnWrite::FarTimeTravel
-            )
-        )
+        matches!(self, Self::Write(_, OnWrite::CrashBefore))
+            || matches!(self.class(), Class::Crash | Class::OldView)
     }
 
     /// Whether somebody other than the host changes something. Then the host has more to do than without the fault.
@@ -270,11 +213,6 @@ impl Plan {
         classes.dedup();
         classes
     }
-
-    /// Whether any of its faults matches.
-    pub fn any(&self, is: impl Fn(&Fault) -> bool) -> bool {
-        self.0.iter().any(is)
-    }
 }
 
 impl fmt::Display for Fault {
@@ -290,124 +228,32 @@ impl fmt::Display for Fault {
     }
 }
 
-impl FromStr for Fault {
-    type Err = PlanError;
-
-    fn from_str(text: &str) -> Result<Self, PlanError> {
-        let wrong = || PlanError::Fault(text.into());
-        if text == RIVAL {
-            return Ok(Self::Rival);
-        }
-        let (at, what) = text.split_once('=').ok_or_else(wrong)?;
-        let milliseconds = || {
-            let number = what.strip_suffix("ms").and_then(|number| number.parse().ok());
-            number.map(Duration::from_millis).ok_or_else(wrong)
-        };
-        match at {
-            "lag" => return Ok(Self::Lag(milliseconds()?)),
-            "skew" => return Ok(Self::Skew(milliseconds()?)),
-            _ => {}
-        }
-        let (kind, number) = at.split_at_checked(1).ok_or_else(wrong)?;
-        let number = number.parse().map_err(|_| wrong())?;
-        let fault = match kind {
-            "w" => OnWrite::of(what).map(|what| Self::Write(number, what)),
-            "r" => OnRequest::of(what).map(|what| Self::Request(number, what)),
-            "e" => OnEvent::of(what).map(|what| Self::Event(number, what)),
-            _ => None,
-        };
-        fault.ok_or_else(wrong)
-    }
-}
-
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return f.write_str("none");
-        }
-        let faults: Vec<String> = self.0.iter().map(ToString::to_string).collect();
-        f.write_str(&faults.join(","))
-    }
-}
-
-impl FromStr for Plan {
-    type Err = PlanError;
-
-    fn from_str(text: &str) -> Result<Self, PlanError> {
-        match text {
-            "none" => Ok(Self::default()),
-            _ => text.split(',').map(str::parse).collect::<Result<_, _>>().map(Self),
-        }
-    }
-}
-
-/// A line that repeats a run: `scenarios/prune.yaml seed=7 plan=w3=crash-after`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Replay {
-    /// The scenario's file.
-    pub scenario: String,
-    /// The seed of uids and random numbers.
-    pub seed: u64,
-    /// The faults.
-    pub plan: Plan,
-}
-
-impl fmt::Display for Replay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} seed={} plan={}", self.scenario, self.seed, self.plan)
-    }
-}
-
-impl FromStr for Replay {
-    type Err = PlanError;
-
-    fn from_str(text: &str) -> Result<Self, PlanError> {
-        let wrong = || PlanError::Replay(text.into());
-        let mut words = text.split_whitespace();
-        let scenario = words.next().ok_or_else(wrong)?.to_owned();
-        let seed =
-            words.next().and_then(|word| word.strip_prefix("seed=")?.parse().ok()).ok_or_else(wrong)?;
-        let plan = words.next().and_then(|word| word.strip_prefix("plan=")).ok_or_else(wrong)?.parse()?;
-        match words.next() {
-            None => Ok(Self { scenario, seed, plan }),
-            Some(_) => Err(wrong()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_replays_the_plan_that_it_was_made_of() {
-        let mut faults = vec![
-            Fault::Lag(Duration::from_millis(200)),
-            Fault::Skew(Duration::from_millis(90_000)),
-            Fault::Rival,
-        ];
-        faults.extend(OnWrite::ALL.iter().map(|what| Fault::Write(3, *what)));
-        faults.extend(OnRequest::ALL.iter().map(|what| Fault::Request(12, *what)));
-        faults.extend(OnEvent::ALL.iter().map(|what| Fault::Event(1, *what)));
-        let replay = Replay { scenario: "scenarios/prune.yaml".into(), seed: 7, plan: Plan(faults) };
-        assert_eq!(replay.to_string().parse(), Ok(replay));
-        assert_eq!("none".parse(), Ok(Plan::default()));
-        for wrong in ["", "w=edit", "w1=vanish", "x1=edit", "lag=2"] {
-            assert!(wrong.parse::<Plan>().is_err(), "{wrong}");
-        }
+impl AnyFault for Fault {
+    fn read(word: &str) -> Option<Self> {
+        Some(match parts(word) {
+            ("w", number, what) => Self::Write(number.parse().ok()?, OnWrite::of(what)?),
+            ("r", number, what) => Self::Request(number.parse().ok()?, OnRequest::of(what)?),
+            ("e", number, what) => Self::Event(number.parse().ok()?, OnEvent::of(what)?),
+            ("lag", "", by) => Self::Lag(milliseconds(by)?),
+            ("skew", "", by) => Self::Skew(milliseconds(by)?),
+            _ if word == RIVAL => Self::Rival,
+            _ => return None,
+        })
     }
 
-    #[test]
-    fn every_perturbation_of_the_catalogue_has_a_fault() {
-        let mut classes: Vec<Class> =
-            OnWrite::ALL.iter().map(|what| Fault::Write(1, *what).class()).collect();
-        classes.extend(OnRequest::ALL.iter().map(|what| Fault::Request(1, *what).class()));
-        classes.extend(OnEvent::ALL.iter().map(|what| Fault::Event(1, *what).class()));
-        classes.push(Fault::Lag(Duration::ZERO).class());
-        let twice = Plan(vec![Fault::Write(1, OnWrite::CrashAfter), Fault::Write(2, OnWrite::CrashBefore)]);
-        classes.extend(twice.classes());
-        for class in Class::ALL.into_iter().filter(|class| *class != Class::Mixed) {
-            assert!(classes.contains(&class), "{class}");
-        }
+    fn samples() -> Vec<Self> {
+        let mut all =
+            vec![Self::Lag(Duration::from_millis(30)), Self::Skew(Duration::from_secs(1)), Self::Rival];
+        all.extend(OnWrite::ALL.iter().map(|what| Self::Write(3, *what)));
+        all.extend(OnRequest::ALL.iter().map(|what| Self::Request(3, *what)));
+        all.extend(OnEvent::ALL.iter().map(|what| Self::Event(3, *what)));
+        all
+    }
+
+    fn shorter(replay: &Replay) -> Vec<Replay> {
+        let mut shorter = replay.with_one_less();
+        // A plan with one fault uses the seed only for names and uids.
+        shorter.extend((replay.seed != 0).then(|| Replay { seed: 0, ..replay.clone() }));
+        shorter
     }
 }

@@ -1,0 +1,175 @@
+//! What goes wrong in a run, as text that repeats it: `w3=crash-after,e5=hide`.
+
+use std::{
+    fmt::{self, Debug, Display},
+    str::FromStr,
+    time::Duration,
+};
+
+/// Why a text is not a plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// A word of it is not a fault.
+    #[error("{0:?} is no fault")]
+    Fault(String),
+    /// It is not a line to replay.
+    #[error("{0:?} is no line to replay: SCENARIO seed=N plan=PLAN")]
+    Replay(String),
+}
+
+/// One thing that goes wrong with the operator, or with the gateway.
+pub trait AnyFault: Copy + Ord + Debug + Display {
+    /// Reads a word of a plan.
+    fn read(word: &str) -> Option<Self>;
+
+    /// One of each sort.
+    fn samples() -> Vec<Self>;
+
+    /// Lines that repeat a little less than this one, in the order in which they are tried.
+    fn shorter(replay: &Replay<Self>) -> Vec<Replay<Self>>;
+}
+
+/// The faults of a run. An empty plan is a run without faults.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Plan<F>(pub Vec<F>);
+
+impl<F> Plan<F> {
+    /// A plan of these faults.
+    pub fn of(faults: impl IntoIterator<Item = F>) -> Self {
+        Self(faults.into_iter().collect())
+    }
+
+    /// Whether any of its faults matches.
+    pub fn any(&self, is: impl Fn(&F) -> bool) -> bool {
+        self.0.iter().any(is)
+    }
+}
+
+impl<F> Default for Plan<F> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<F: Display> Display for Plan<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("none");
+        }
+        let faults: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&faults.join(","))
+    }
+}
+
+impl<F: AnyFault> FromStr for Plan<F> {
+    type Err = PlanError;
+
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        if text == "none" {
+            return Ok(Self::default());
+        }
+        let read = |word: &str| F::read(word).ok_or_else(|| PlanError::Fault(word.into()));
+        text.split(',').map(read).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// A line that repeats a run: `scenarios/prune.yaml seed=7 plan=w3=crash-after`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Replay<F> {
+    /// The scenario's file, or the gateway's name.
+    pub scenario: String,
+    /// The seed of uids and random numbers.
+    pub seed: u64,
+    /// The faults.
+    pub plan: Plan<F>,
+}
+
+impl<F: Clone> Replay<F> {
+    /// This line without one of its faults, for each of them.
+    pub(crate) fn with_one_less(&self) -> Vec<Self> {
+        let without = |at| {
+            let mut fewer = self.clone();
+            fewer.plan.0.remove(at);
+            fewer
+        };
+        (0..self.plan.0.len()).map(without).collect()
+    }
+}
+
+impl<F: Display> Display for Replay<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} seed={} plan={}", self.scenario, self.seed, self.plan)
+    }
+}
+
+impl<F: AnyFault> FromStr for Replay<F> {
+    type Err = PlanError;
+
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        let wrong = || PlanError::Replay(text.into());
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let [scenario, seed, plan] = words.as_slice() else { return Err(wrong()) };
+        let seed = seed.strip_prefix("seed=").and_then(|seed| seed.parse().ok()).ok_or_else(wrong)?;
+        let plan = plan.strip_prefix("plan=").ok_or_else(wrong)?.parse()?;
+        Ok(Self { scenario: (*scenario).to_owned(), seed, plan })
+    }
+}
+
+/// The parts of a word of a plan: those of `w3=edit` are `w`, `3` and `edit`.
+pub(crate) fn parts(word: &str) -> (&str, &str, &str) {
+    let (place, what) = word.split_once('=').unwrap_or((word, ""));
+    let number_at = place.find(|letter: char| letter.is_ascii_digit()).unwrap_or(place.len());
+    let (kind, number) = place.split_at(number_at);
+    (kind, number, what)
+}
+
+/// Reads a time in a word of a plan.
+pub(crate) fn milliseconds(text: &str) -> Option<Duration> {
+    text.strip_suffix("ms")?.parse().ok().map(Duration::from_millis)
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$each:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name { $($(#[$each])* $variant,)* }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The word in a plan.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+
+            pub(crate) fn of(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|each| each.word() == word)
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{operator, views};
+
+    fn comes_back<F: AnyFault>(faults: impl IntoIterator<Item = F>) {
+        let replay = Replay { scenario: "scenarios/prune.yaml".into(), seed: 7, plan: Plan::of(faults) };
+        assert_eq!(replay.to_string().parse(), Ok(replay));
+        assert_eq!("none".parse(), Ok(Plan::<F>::default()));
+        for wrong in ["", "r=lost", "r1=vanish", "x1=edit", "lag=2", "lag1=2ms", "rival=", "steps=x"] {
+            assert!(wrong.parse::<Plan<F>>().is_err(), "{wrong}");
+        }
+        for wrong in ["", "views", "views seed=1", "views seed=x plan=none", "views seed=1 plan=none none"] {
+            assert!(wrong.parse::<Replay<F>>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_line_replays_the_plan_that_it_was_made_of() {
+        comes_back(operator::Fault::samples());
+        comes_back(views::Fault::samples());
+    }
+}

@@ -1,0 +1,174 @@
+//! What goes wrong with gateways.
+
+use std::{fmt, time::Duration};
+
+use crate::plan::{self, AnyFault, milliseconds, parts};
+
+/// How many steps users make, when a plan does not say.
+const STEPS: u32 = 30;
+
+/// The first word of a line that repeats a run of the gateway.
+pub const VIEWS: &str = "views";
+
+/// What goes wrong in a run. Requests and events are those of the gateways on the API server, counted from 1.
+pub type Plan = plan::Plan<Fault>;
+
+/// A line that repeats a run: `views seed=7 plan=steps=24,r3=lost`.
+pub type Replay = plan::Replay<Fault>;
+
+/// One thing that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// Users make only so many steps. What each is depends on the seed alone.
+    Steps(u32),
+    /// At a request.
+    Request(u32, OnRequest),
+    /// At an event of a watch.
+    Event(u32, OnEvent),
+    /// Every event comes this late.
+    Lag(Duration),
+    /// Lists that may be old are this many versions old.
+    Stale(u64),
+    /// Two gateways serve, in turns.
+    Two,
+}
+
+words! {
+    /// A fault at a request of a gateway.
+    OnRequest {
+        /// The connection breaks before it arrives.
+        Lost = "lost",
+        /// It is carried out, and the reply is lost.
+        LostReply = "lost-reply",
+        /// It is carried out, and no reply ever comes.
+        Silence = "silence",
+        /// It is carried out late.
+        Late = "late",
+        /// It is carried out, and the reply comes late.
+        LateReply = "late-reply",
+        /// 403
+        Forbidden = "403",
+        /// 429 with Retry-After
+        TooMany = "429",
+        /// 500
+        Internal = "500",
+        /// 503
+        Unavailable = "503",
+        /// 504
+        Timeout = "504",
+        /// The gateway ends before it is sent, and another starts.
+        Crash = "crash",
+        /// The gateway ends after it was carried out, and another starts.
+        CrashAfter = "crash-after",
+        /// The API server restarts: it answers nothing for a while, and all watches end.
+        Restart = "restart",
+        /// The same, and it has forgotten its history.
+        RestartCompacted = "restart-compacted",
+        /// The View of Llamas names its other module.
+        Swap = "swap",
+        /// The View of FarmPods names its other module.
+        SwapPods = "swap-pods",
+        /// The View of Llamas names a module that does not exist, and after a while the earlier one again.
+        SwapMissing = "swap-missing",
+        /// The View of Llamas is suspended for a while.
+        Suspend = "suspend",
+        /// The View of Llamas is deleted, and made again after a while.
+        Remake = "remake",
+        /// Somebody edits the stored object that it is about.
+        Edit = "edit",
+        /// Somebody deletes the stored object that it is about.
+        Delete = "delete",
+        /// Somebody deletes the stored object that it is about, and makes another with its name.
+        Recreate = "recreate",
+        /// The next calls of `show` meet their deadline.
+        LateCalls = "late-calls",
+    }
+}
+
+words! {
+    /// A fault at an event of a watch of a gateway.
+    OnEvent {
+        /// It comes late, and so do the later events of this watch.
+        Late = "late",
+        /// The connection of the watch is closed before it.
+        Close = "close",
+        /// The watch ends with 410 Gone.
+        Gone = "gone",
+        /// The history is compacted, and all watches are closed.
+        Compact = "compact",
+        /// The View of Llamas names its other module.
+        Swap = "swap",
+    }
+}
+
+impl Fault {
+    /// The word by which it is counted.
+    pub fn word(&self) -> String {
+        match self {
+            Self::Steps(_) => "steps".into(),
+            Self::Request(_, what) => format!("r={}", what.word()),
+            Self::Event(_, what) => format!("e={}", what.word()),
+            Self::Lag(_) => "lag".into(),
+            Self::Stale(_) => "stale".into(),
+            Self::Two => "two".into(),
+        }
+    }
+}
+
+impl Plan {
+    /// How many steps users make.
+    pub(super) fn steps(&self) -> u32 {
+        let steps = self.0.iter().find_map(|fault| match fault {
+            Fault::Steps(steps) => Some(*steps),
+            _ => None,
+        });
+        steps.unwrap_or(STEPS)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Steps(steps) => write!(f, "steps={steps}"),
+            Self::Request(number, what) => write!(f, "r{number}={}", what.word()),
+            Self::Event(number, what) => write!(f, "e{number}={}", what.word()),
+            Self::Lag(by) => write!(f, "lag={}ms", by.as_millis()),
+            Self::Stale(versions) => write!(f, "stale={versions}"),
+            Self::Two => f.write_str("two"),
+        }
+    }
+}
+
+impl AnyFault for Fault {
+    fn read(word: &str) -> Option<Self> {
+        Some(match parts(word) {
+            ("steps", "", steps) => Self::Steps(steps.parse().ok()?),
+            ("r", number, what) => Self::Request(number.parse().ok()?, OnRequest::of(what)?),
+            ("e", number, what) => Self::Event(number.parse().ok()?, OnEvent::of(what)?),
+            ("lag", "", by) => Self::Lag(milliseconds(by)?),
+            ("stale", "", versions) => Self::Stale(versions.parse().ok()?),
+            _ if word == "two" => Self::Two,
+            _ => return None,
+        })
+    }
+
+    fn samples() -> Vec<Self> {
+        let mut all = vec![Self::Steps(9), Self::Lag(Duration::from_millis(200)), Self::Stale(7), Self::Two];
+        all.extend(OnRequest::ALL.iter().map(|what| Self::Request(12, *what)));
+        all.extend(OnEvent::ALL.iter().map(|what| Self::Event(1, *what)));
+        all
+    }
+
+    fn shorter(replay: &Replay) -> Vec<Replay> {
+        let steps = replay.plan.steps();
+        let mut shorter = replay.with_one_less();
+        shorter.retain(|shorter| shorter.plan.steps() <= steps);
+        let halves = std::iter::successors(Some(steps / 2), |less| Some(less / 2));
+        let faults = replay.plan.0.iter().copied().filter(|fault| !matches!(fault, Self::Steps(_)));
+        shorter.extend(halves.take_while(|less| *less > 0).map(|less| {
+            let plan = Plan::of([Self::Steps(steps - less)].into_iter().chain(faults.clone()));
+            Replay { plan, ..replay.clone() }
+        }));
+        shorter
+    }
+}

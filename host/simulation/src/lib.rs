@@ -8,16 +8,21 @@
 //!
 //! [`choice`] makes plans: each fault at each place, and mixtures. [`search`] runs them, and shortens those that break a property.
 
+mod corpus;
 mod life;
 #[macro_use]
 pub mod plan;
 mod operator;
+pub mod run;
 pub mod scenario;
 mod seam;
+pub mod search;
 pub mod views;
 
+pub use corpus::{CorpusError, corpus};
 pub use operator::{
-    Broken, Class, Differing, Fault, NamedModule, NotReady, OnEvent, OnRequest, OnWrite, Plan, Property,
-    Reference, Replay, Resolve, RunOutcome, Setting, Simulation, TraceEntry, choice, search, words,
+    Class, Differing, Evidence, Failure, Fault, Hosts, NamedModule, NotReady, OnEvent, OnRequest, OnWrite,
+    Plan, Property, Replay, Resolve, RunOutcome, Setting, Simulation, Subject, Tally, choice, words,
 };
+pub use run::TraceEntry;
 pub use seam::{Seam, Seams, Sent};

@@ -18,7 +18,7 @@ pub enum PlanError {
 }
 
 /// One thing that goes wrong with the operator, or with the gateway.
-pub trait AnyFault: Copy + Ord + Debug + Display {
+pub trait AnyFault: Copy + Ord + Debug + Display + Send + Sync + 'static {
     /// Reads a word of a plan.
     fn read(word: &str) -> Option<Self>;
 

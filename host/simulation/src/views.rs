@@ -2,9 +2,10 @@
 //! swapped, and a [`Plan`] says what goes wrong between the gateways and the API server.
 //!
 //! A [`Setting`] is a cluster with the Views of guest-farm. A [`Simulation`] runs a copy of it, on one thread whose time stands still until
-//! nothing is left to do. What users do follows from the seed. A garbage collector works on what Llamas own, through the view. [`search`](mod@search) runs many plans, and shortens those that break a
-//! [`Property`].
+//! nothing is left to do. What users do follows from the seed. A garbage collector works on what Llamas own, through the
+//! view. [`choice`] makes plans.
 
+pub mod choice;
 mod collector;
 mod fault;
 mod gateways;
@@ -15,34 +16,26 @@ mod objects;
 mod properties;
 mod rights;
 mod script;
-pub mod search;
 mod users;
 mod world;
 
-use std::{
-    collections::BTreeSet,
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, ensure};
 use jiff::Timestamp;
 use pintle_api::module_objects;
 use pintle_engine::{Digest, Engine, Module};
 use pintle_offline as offline;
-use pintle_runtime::clock;
 use pintle_simulator::{Act, ApiServer, Options};
 use pintle_wit::names::ANNOTATION_SUSPEND;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    operator::{
-        TraceEntry,
-        run::{EPOCH, SETTING, in_stopped_time},
-    },
+    plan::AnyFault,
+    run::{EPOCH, Replicas, SETTING, Simulate, in_stopped_time, repeatable},
     seam::Seams,
+    search,
 };
 use collector::Collector;
 use gateways::{Request, Setup};
@@ -52,7 +45,38 @@ use ledger::Ledger;
 use world::{Made, World, view};
 
 pub use fault::{Fault, OnEvent, OnRequest, Plan, Replay, VIEWS};
-pub use properties::{Broken, Property};
+pub use gateways::Gateways;
+pub use properties::Property;
+
+/// The outcome of a run of the gateway.
+pub type RunOutcome = crate::run::RunOutcome<Gateways>;
+
+/// A property that did not hold.
+type Broken = crate::run::Broken<Property>;
+
+/// The gateway, and the run that says how many places there are.
+pub type Subject<'a> = search::Subject<Simulation<'a>>;
+
+impl Replicas for Gateways {
+    type Fault = Fault;
+    type Class = String;
+    type Property = Property;
+    type Evidence = ();
+
+    const PREFIX: &'static str = "gateway-";
+    const REPEATABLE: Property = Property::Repeatable;
+
+    fn classes() -> Vec<String> {
+        Self::classes_of(&Fault::samples())
+    }
+
+    fn classes_of(faults: &[Fault]) -> Vec<String> {
+        let mut classes: Vec<String> = faults.iter().filter_map(Fault::class).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        classes
+    }
+}
 
 /// The namespace in which everything happens.
 const NAMESPACE: &str = "farm";
@@ -187,42 +211,6 @@ pub struct Simulation<'a> {
     front: Option<Seams>,
 }
 
-/// The outcome of a run.
-#[derive(Clone, Debug)]
-pub struct RunOutcome {
-    /// How many requests the gateways made while the plan happened.
-    pub requests: u32,
-    /// Which of them write, counted from 1.
-    pub writes: Vec<u32>,
-    /// How many events their watches brought.
-    pub events: u32,
-    /// The faults of the plan that happened.
-    pub hit: BTreeSet<Fault>,
-    /// The first property that did not hold.
-    pub broken: Option<Broken>,
-    /// Everything that happened.
-    pub steps: Vec<TraceEntry>,
-}
-
-impl RunOutcome {
-    /// A number that differs for runs that differ.
-    pub fn hash(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        for step in &self.steps {
-            (step.at, &step.who, &step.what).hash(&mut hasher);
-        }
-        hasher.finish()
-    }
-
-    /// The last steps before a property was seen to be broken, a line each.
-    pub fn last_steps(&self, count: usize) -> String {
-        let until = self.broken.as_ref().and_then(|broken| broken.at).unwrap_or(Duration::MAX);
-        let before: Vec<&TraceEntry> = self.steps.iter().filter(|step| step.at <= until).collect();
-        let lines = before.iter().skip(before.len().saturating_sub(count)).map(|step| format!("{step}\n"));
-        lines.collect()
-    }
-}
-
 impl<'a> Simulation<'a> {
     /// A simulation of sound gateways.
     pub fn new(setting: &'a Setting) -> Self {
@@ -234,22 +222,6 @@ impl<'a> Simulation<'a> {
     #[must_use]
     pub fn with_seams(self, upstream: Option<Seams>, front: Option<Seams>) -> Self {
         Self { upstream, front, ..self }
-    }
-
-    /// Runs a plan.
-    ///
-    /// # Errors
-    /// When the machine lacks the resources for a run.
-    pub fn run(&self, seed: u64, plan: &Plan) -> anyhow::Result<RunOutcome> {
-        clock::forbid();
-        let outcome = in_stopped_time(self.simulate(seed, plan));
-        let touched = clock::touched();
-        let mut outcome = outcome?;
-        if let Some(touched) = touched {
-            let what = format!("a gateway asked the operating system for {touched}");
-            outcome.broken = Some(Broken::new(Property::Repeatable, what));
-        }
-        Ok(outcome)
     }
 
     async fn simulate(&self, seed: u64, plan: &Plan) -> RunOutcome {
@@ -265,6 +237,7 @@ impl<'a> Simulation<'a> {
         let world = World::new(Made { base, epoch: *epoch, plan, setup });
         let broken = live(&world, seed, plan).await.err();
         world.end();
+        let left = world.server.snapshot();
         let script = world.script();
         RunOutcome {
             requests: script.requests,
@@ -273,7 +246,21 @@ impl<'a> Simulation<'a> {
             hit: script.hit.clone(),
             broken,
             steps: script.steps.clone(),
+            evidence: (),
+            left,
         }
+    }
+}
+
+impl Simulate for Simulation<'_> {
+    type Replicas = Gateways;
+
+    fn name(&self) -> &str {
+        VIEWS
+    }
+
+    fn outcome(&self, seed: u64, plan: &Plan, _: Option<&RunOutcome>) -> anyhow::Result<RunOutcome> {
+        repeatable(self.simulate(seed, plan))
     }
 }
 

@@ -202,19 +202,6 @@ impl Fault {
     }
 }
 
-impl Plan {
-    /// The classes of its faults. More than one crash is a class of its own.
-    pub fn classes(&self) -> Vec<Class> {
-        let mut classes: Vec<Class> = self.0.iter().map(Fault::class).collect();
-        if self.0.iter().filter(|fault| fault.crashes()).count() > 1 {
-            classes.push(Class::TwoCrashes);
-        }
-        classes.sort_unstable();
-        classes.dedup();
-        classes
-    }
-}
-
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

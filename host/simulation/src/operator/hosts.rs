@@ -23,6 +23,9 @@ const WORKERS: usize = 4;
 /// The memory limit of a simulated host, in bytes: the same as in `deploy/`.
 const MEMORY_BYTES: u64 = 512 << 20;
 
+/// Simulated hosts.
+pub struct Hosts;
+
 /// A running host.
 pub(super) struct Running {
     /// The name of its connection: `host-` and the number of its start.

@@ -1,33 +1,29 @@
 //! One run: a scenario on a copy of a cluster, with a plan, and the outcome.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::ensure;
 use jiff::Timestamp;
 use pintle_api::module_objects;
 use pintle_engine::{Digest, Engine, Module};
 use pintle_offline as offline;
-use pintle_runtime::clock;
 use pintle_schema::fit::Kinds;
 use pintle_simulator::{ApiServer, Options, Snapshot};
 use pintle_wit::{ObjectRef, names};
 use serde_json::{Value, json};
 
 use super::{
+    Broken, Hosts, OnEvent, OnWrite, Plan, Property, RunOutcome,
     differing::{self, Differing},
-    fault::{Fault, OnEvent, OnWrite, Plan, RIVAL},
+    fault::RIVAL,
     hosts::NAMESPACE,
-    properties::{self, Broken, Property},
+    properties,
     readiness::{NotReady, ready},
-    script::{TraceEntry, described, is_host},
+    script::{described, is_host},
     world::World,
 };
 use crate::{
+    run::{EPOCH, SETTING, Simulate, in_stopped_time, repeatable},
     scenario::{Backend, Cascade, ModuleFile, Names, Runner, Scenario},
     seam::Seams,
 };
@@ -37,12 +33,6 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How many times a converged scenario is reconciled again in the run without faults.
 const FORCED_RECONCILES: u32 = 100;
-
-/// The time at which the first cluster is made. It is far from the present, so that a time of the operating system would be noticed.
-pub(crate) const EPOCH: Timestamp = Timestamp::constant(946_684_800, 0);
-
-/// The seed of settings. It is never the seed of a run, or two objects could have the same uid.
-pub(crate) const SETTING: u64 = 0x5eed_f0a4_0000_0001;
 
 /// A cluster with modules and Reconcilers, in which a host has nothing left to do.
 pub struct Setting {
@@ -111,12 +101,6 @@ fn is_ready(object: &Value) -> bool {
     ready(object).is_some_and(|condition| condition["status"] == "True")
 }
 
-/// Runs a future on one thread whose time stands still while there is anything to do.
-pub(crate) fn in_stopped_time<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-    Ok(runtime.block_on(future))
-}
-
 /// The function that makes the bytes of a module that a scenario names.
 pub type Resolve = dyn Fn(&ModuleFile) -> anyhow::Result<Vec<u8>> + Send + Sync;
 
@@ -136,51 +120,21 @@ pub struct Simulation<'a> {
     _modules: Vec<Module>,
 }
 
-/// The outcome of a run.
-#[derive(Clone, Debug)]
-pub struct RunOutcome {
-    /// How many writes, requests and events of the hosts there were while the plan happened.
-    pub writes: u32,
-    /// See `writes`.
-    pub requests: u32,
-    /// See `writes`.
-    pub events: u32,
-    /// The faults of the plan that happened.
-    pub hit: BTreeSet<Fault>,
-    /// The first property that did not hold.
-    pub broken: Option<Broken>,
-    /// The two values that show it, if there are two.
+/// What is known of a run beside what happened.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// The two values that show the broken property, if there are two.
     pub differing: Option<Differing>,
     /// The first request at which a guest trapped: the text of its JSON.
     pub trapped: Option<String>,
-    /// In a run without faults: how many times guests were called again after the scenario had converged.
-    pub forced: u64,
-    /// Everything that happened.
-    pub steps: Vec<TraceEntry>,
-    pub(super) evidence: Evidence,
-    /// All objects at the end.
-    left: Snapshot,
-}
-
-/// The measurements that properties are judged by.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Evidence {
     /// The objects at the end, without what differs from run to run.
     pub(super) end: BTreeMap<ObjectRef, Value>,
     /// How many times the hosts created, deleted and otherwise changed each object.
     pub(super) counts: BTreeMap<ObjectRef, properties::Counts>,
     /// How many requests the hosts made.
     pub(super) requests: u32,
-    /// See [`RunOutcome::forced`].
-    pub(super) forced: u64,
     /// For each root, and each time that somebody changed it, how long it took until its status had observed the change.
     pub(super) delays: BTreeMap<ObjectRef, Vec<Option<Duration>>>,
-}
-
-/// A run without faults, which other runs are compared with.
-pub struct Reference {
-    /// Its outcome.
-    pub outcome: RunOutcome,
 }
 
 impl<'a> Simulation<'a> {
@@ -237,31 +191,19 @@ impl<'a> Simulation<'a> {
     ///
     /// # Errors
     /// When the machine lacks the resources for a run.
-    pub fn reference(&self, seed: u64) -> anyhow::Result<Reference> {
-        Ok(Reference { outcome: self.run_as(seed, &Plan::default(), None)? })
+    pub fn reference(&self, seed: u64) -> anyhow::Result<RunOutcome> {
+        self.outcome(seed, &Plan::default(), None)
     }
 
     /// Runs it with a plan.
     ///
     /// # Errors
     /// As [`Simulation::reference`].
-    pub fn run(&self, seed: u64, plan: &Plan, reference: &Reference) -> anyhow::Result<RunOutcome> {
-        self.run_as(seed, plan, Some(reference))
+    pub fn run(&self, seed: u64, plan: &Plan, reference: &RunOutcome) -> anyhow::Result<RunOutcome> {
+        self.outcome(seed, plan, Some(reference))
     }
 
-    fn run_as(&self, seed: u64, plan: &Plan, reference: Option<&Reference>) -> anyhow::Result<RunOutcome> {
-        clock::forbid();
-        let outcome = in_stopped_time(self.simulate(seed, plan, reference));
-        let touched = clock::touched();
-        let mut outcome = outcome?;
-        if let Some(touched) = touched {
-            let what = format!("a host asked the operating system for {touched}");
-            outcome.broken = Some(Broken { property: Property::Repeatable, step: None, what });
-        }
-        Ok(outcome)
-    }
-
-    async fn simulate(&self, seed: u64, plan: &Plan, reference: Option<&Reference>) -> RunOutcome {
+    async fn simulate(&self, seed: u64, plan: &Plan, reference: Option<&RunOutcome>) -> RunOutcome {
         let setting = self.setting;
         let (engine, epoch, seams) = (&setting.engine, setting.epoch, self.seams.clone());
         let world = World::new(&setting.base, engine, epoch, seed, plan, seams, &setting.spares);
@@ -271,32 +213,29 @@ impl<'a> Simulation<'a> {
         let mut evidence = Evidence::default();
         let lived = self.live(&world, plan, reference, &mut evidence).await.err();
         // A guest that does not work may satisfy other properties by chance, so this error comes first.
-        let unfit = world.impure.unfit().map(|what| Broken { property: Property::Fits, step: None, what });
+        let unfit = world.impure.unfit().map(|what| Broken::new(Property::Fits, what));
         let unready = lived.clone().filter(|broken| broken.property == Property::Ready);
         // An error at one step says more than its effect at the end.
         let broken = properties::at_every_step(&world, plan, reference).or(lived);
-        let impure = world.impure.first().map(|what| Broken { property: Property::Pure, step: None, what });
-        let beyond =
-            world.impure.beyond().map(|what| Broken { property: Property::Bounded, step: None, what });
+        let impure = world.impure.first().map(|what| Broken::new(Property::Pure, what));
+        let beyond = world.impure.beyond().map(|what| Broken::new(Property::Bounded, what));
         let broken = unfit.or(unready).or(impure).or(beyond).or(broken);
-        let differing =
+        evidence.differing =
             broken.as_ref().and_then(|broken| differing::of(&world, broken, &evidence, reference));
+        evidence.trapped = world.impure.trapped();
         world.arm(false);
         world.kill_hosts();
-        let snapshot = world.server.snapshot();
+        let left = world.server.snapshot();
         let script = world.script();
         RunOutcome {
-            writes: script.writes,
             requests: script.requests,
+            writes: script.writes.clone(),
             events: script.events,
             hit: script.hit.clone(),
             broken,
-            differing,
-            trapped: world.impure.trapped(),
-            forced: evidence.forced,
             steps: script.steps.clone(),
             evidence,
-            left: snapshot,
+            left,
         }
     }
 
@@ -304,10 +243,10 @@ impl<'a> Simulation<'a> {
         &self,
         world: &Arc<World>,
         plan: &Plan,
-        reference: Option<&Reference>,
+        reference: Option<&RunOutcome>,
         evidence: &mut Evidence,
     ) -> Result<(), Broken> {
-        let converges = |what: String| broken(world, Property::Converges, what);
+        let converges = |what: String| world.broken(Property::Converges, what);
         world.start_hosts().await.map_err(|error| converges(format!("{error:#}")))?;
         let runner = Runner::new(world.as_ref(), &self.scenario, self.names.clone(), self.resolve);
         let runner = match reference {
@@ -318,7 +257,7 @@ impl<'a> Simulation<'a> {
         let judges_ready = self.must_be_ready && reference.is_none();
         let never_ready = |only_stalled: bool| {
             let what = self.unready(&world.server.snapshot(), only_stalled).filter(|_| judges_ready);
-            what.map_or(Ok(()), |what| Err(broken(world, Property::Ready, what)))
+            what.map_or(Ok(()), |what| Err(world.broken(Property::Ready, what)))
         };
         if let Err(failed) = runner.run_steps().await {
             never_ready(true)?;
@@ -330,17 +269,17 @@ impl<'a> Simulation<'a> {
         // If the hosts do not come to rest, only a stalled root is worth reporting.
         never_ready(!rests)?;
         if !rests {
-            return Err(broken(world, Property::Bounded, "the hosts do not come to rest".into()));
+            return Err(world.broken(Property::Bounded, "the hosts do not come to rest".into()));
         }
         if let Some(reference) = reference {
             properties::counted(world, evidence, plan, reference)?;
-            properties::same_end(world, plan, &evidence.end, &reference.outcome.evidence.end)?;
+            properties::same_end(world, plan, &evidence.end, &reference.evidence.end)?;
             properties::isolated(world, evidence, plan, reference)?;
         }
         if !world.has_hosts() {
             return Ok(());
         }
-        self.is_steady(world, reference.is_none(), evidence).await?;
+        self.is_steady(world, reference.is_none()).await?;
         self.ends(world).await
     }
 
@@ -364,19 +303,14 @@ impl<'a> Simulation<'a> {
         match left.find(|left| !before.contains(left)) {
             Some(left) => {
                 let what = format!("the roots were deleted, and {left} is still there");
-                Err(broken(world, Property::NoOrphans, what))
+                Err(world.broken(Property::NoOrphans, what))
             }
             None => Ok(()),
         }
     }
 
     /// Checks that a converged scenario no longer changes, neither after another reconcile of its roots nor after a restart of the host.
-    async fn is_steady(
-        &self,
-        world: &Arc<World>,
-        often: bool,
-        evidence: &mut Evidence,
-    ) -> Result<(), Broken> {
+    async fn is_steady(&self, world: &Arc<World>, often: bool) -> Result<(), Broken> {
         let before = world.with_records(<[_]>::len);
         let asked = world.impure.asked();
         let ready = world.server.snapshot().objects;
@@ -395,21 +329,19 @@ impl<'a> Simulation<'a> {
         }
         world.advance(Duration::from_secs(20)).await;
         if often {
-            evidence.forced = world.impure.asked() - asked;
-            let expected = u64::from(FORCED_RECONCILES) * ready as u64;
-            if evidence.forced < expected {
+            let forced = world.impure.asked() - asked;
+            if forced < u64::from(FORCED_RECONCILES) * ready as u64 {
                 let what = format!(
-                    "{ready} roots were to be looked at {FORCED_RECONCILES} times, and guests were asked {} times",
-                    evidence.forced
+                    "{ready} roots were to be looked at {FORCED_RECONCILES} times, and guests were asked {forced} times"
                 );
-                return Err(broken(world, Property::Steady, what));
+                return Err(world.broken(Property::Steady, what));
             }
         } else {
             world.kill_hosts();
             world
                 .start_hosts()
                 .await
-                .map_err(|error| broken(world, Property::Steady, format!("{error:#}")))?;
+                .map_err(|error| world.broken(Property::Steady, format!("{error:#}")))?;
             world.advance(Duration::from_secs(20)).await;
         }
         let changing = world.with_records(|records| {
@@ -427,7 +359,7 @@ impl<'a> Simulation<'a> {
         match changing {
             Some((number, what)) => Err(Broken {
                 property: Property::Steady,
-                step: world.step_of(number),
+                at: world.time_of(number),
                 what: format!("nothing is left to do, and yet: {what}"),
             }),
             None => Ok(()),
@@ -435,38 +367,15 @@ impl<'a> Simulation<'a> {
     }
 }
 
-impl RunOutcome {
-    /// A text that is equal for two runs exactly if the same happened in both. Each call makes it anew, because few runs are compared.
-    pub fn hash(&self) -> String {
-        let mut text = String::new();
-        for step in &self.steps {
-            text.push_str(&format!("{step}\n"));
-        }
-        for (reference, object) in &self.left.objects {
-            text.push_str(&format!("{reference} {object}\n"));
-        }
-        Digest::of(text.as_bytes()).to_string()
+impl Simulate for Simulation<'_> {
+    type Replicas = Hosts;
+
+    fn name(&self) -> &str {
+        &self.file
     }
 
-    /// The steps that led to the broken property, for people: the actions of the plan and of users, and this many of the last steps.
-    pub fn last_steps(&self, last: usize) -> String {
-        let at = self.broken.as_ref().and_then(|broken| broken.step.as_ref());
-        let until = at.and_then(|step| self.steps.iter().rposition(|found| found == step));
-        let until = until.map_or(self.steps.len(), |at| at + 1);
-        let from = until.saturating_sub(last);
-        let mut text = String::new();
-        let mut is_left_out = false;
-        for (index, step) in self.steps.iter().take(until).enumerate() {
-            if index >= from || matches!(step.who.as_str(), "plan" | "user" | "somebody") {
-                if std::mem::take(&mut is_left_out) {
-                    text.push_str("  ...\n");
-                }
-                text.push_str(&format!("  {step}\n"));
-            } else {
-                is_left_out = true;
-            }
-        }
-        text
+    fn outcome(&self, seed: u64, plan: &Plan, reference: Option<&RunOutcome>) -> anyhow::Result<RunOutcome> {
+        repeatable(self.simulate(seed, plan, reference))
     }
 }
 
@@ -485,9 +394,4 @@ fn unready(world: &World) -> String {
         }
     }
     lines
-}
-
-fn broken(world: &World, property: Property, what: String) -> Broken {
-    let step = world.script().steps.last().cloned();
-    Broken { property, step, what }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -16,8 +15,14 @@ use pintle_wit::ObjectRef;
 use serde_json::Value;
 use tokio::{sync::Notify, time::Instant};
 
-use super::fault::{Fault, OnEvent, OnRequest, OnWrite, Plan, Reach};
-use crate::life::Life;
+use super::{
+    Hosts,
+    fault::{Fault, OnEvent, OnRequest, OnWrite, Plan, Reach},
+};
+use crate::{
+    life::Life,
+    run::{Replicas, TraceEntry},
+};
 
 /// How long an event may be missing before the watch starts again. No real cluster hides an event for ever.
 const HIDDEN_FOR: Duration = Duration::from_secs(20);
@@ -27,26 +32,6 @@ const LATE: Duration = Duration::from_secs(2);
 const TRAVEL_VERSIONS: u64 = 6;
 /// The most requests of hosts in a run. Further requests are not answered.
 pub(super) const REQUESTS_MAX: u32 = 20_000;
-
-/// The word for the start of a host in a trace.
-pub(super) const STARTS: &str = "starts";
-
-/// Something that happened in a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TraceEntry {
-    /// When, since the run began.
-    pub at: Duration,
-    /// Who did it: a host, somebody, or the plan.
-    pub who: String,
-    /// What was done.
-    pub what: String,
-}
-
-impl fmt::Display for TraceEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:>9.3} s  {:<8} {}", self.at.as_secs_f64(), self.who, self.what)
-    }
-}
 
 /// What a fault concerns, if it does not concern everything.
 #[derive(Clone, Debug)]
@@ -83,7 +68,8 @@ pub(super) struct Script {
     pub(super) plan: Plan,
     pub(super) armed: bool,
     pub(super) origin: Instant,
-    pub(super) writes: u32,
+    /// The numbers of the requests that write.
+    pub(super) writes: Vec<u32>,
     pub(super) requests: u32,
     pub(super) events: u32,
     /// The faults of the plan that happened.
@@ -116,7 +102,7 @@ impl Script {
         Self {
             armed: false,
             origin,
-            writes: 0,
+            writes: Vec::new(),
             requests: 0,
             events: 0,
             hit: plan.0.iter().filter(always).copied().collect(),
@@ -245,12 +231,12 @@ impl Script {
         }
         let is_write = seen.verb.is_mutating() && seen.resource != "events";
         if is_write {
-            self.writes += 1;
+            self.writes.push(self.requests);
         }
         self.say(&seen.client, described(seen));
         for fault in self.plan.0.clone() {
             let fate = match fault {
-                Fault::Write(number, what) if is_write && number == self.writes => {
+                Fault::Write(number, what) if is_write && number as usize == self.writes.len() => {
                     self.on_write(fault, what, seen)
                 }
                 Fault::Request(number, what) if number == self.requests => self.on_request(what),
@@ -331,7 +317,7 @@ impl Script {
 
 /// Whether a connection is a host's.
 pub(super) fn is_host(client: &str) -> bool {
-    client.starts_with("host-")
+    Hosts::has(client)
 }
 
 /// Whether a request concerns the host's own objects. An old version of a Reconciler looks like a valid wish of a user, so such objects are

@@ -18,12 +18,16 @@ use serde_json::{Value, json};
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
+    Broken, Property,
     fault::{Fault, Plan},
     hosts::{Running, Start},
     run::NamedModule,
-    script::{Asked, Deed, Hook, STARTS, Script, TraceEntry, is_about_hosts, is_host},
+    script::{Asked, Deed, Hook, Script, is_about_hosts, is_host},
 };
-use crate::seam::{Impure, Seams};
+use crate::{
+    run::STARTS,
+    seam::{Impure, Seams},
+};
 
 /// How long after a crash the next host starts, as a Pod would.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
@@ -234,7 +238,7 @@ impl World {
             };
             records.iter().rev().find(is_write).map(|record| record.seen.number)
         });
-        number.and_then(|number| self.script().times.get(&number).copied()).unwrap_or_default()
+        number.and_then(|number| self.time_of(number)).unwrap_or_default()
     }
 
     /// Makes every watch list again, so that nothing stays hidden.
@@ -352,10 +356,13 @@ impl World {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    /// The step of the trace at which a request was made.
-    pub(super) fn step_of(&self, number: u64) -> Option<TraceEntry> {
-        let script = self.script();
-        let at = script.times.get(&number)?;
-        script.steps.iter().rev().find(|step| step.at <= *at).cloned()
+    /// When a request was made.
+    pub(super) fn time_of(&self, number: u64) -> Option<Duration> {
+        self.script().times.get(&number).copied()
+    }
+
+    /// A property does not hold now.
+    pub(super) fn broken(&self, property: Property, what: String) -> Broken {
+        Broken::at(property, self.origin.elapsed(), what)
     }
 }

@@ -102,15 +102,15 @@ words! {
 }
 
 impl Fault {
-    /// The word by which it is counted.
-    pub fn word(&self) -> String {
+    /// What it is counted by. How many steps users make is no fault that happens.
+    pub(super) fn class(&self) -> Option<String> {
         match self {
-            Self::Steps(_) => "steps".into(),
-            Self::Request(_, what) => format!("r={}", what.word()),
-            Self::Event(_, what) => format!("e={}", what.word()),
-            Self::Lag(_) => "lag".into(),
-            Self::Stale(_) => "stale".into(),
-            Self::Two => "two".into(),
+            Self::Steps(_) => None,
+            Self::Request(_, what) => Some(format!("r={}", what.word())),
+            Self::Event(_, what) => Some(format!("e={}", what.word())),
+            Self::Lag(_) => Some("lag".into()),
+            Self::Stale(_) => Some("stale".into()),
+            Self::Two => Some("two".into()),
         }
     }
 }

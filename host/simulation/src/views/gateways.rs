@@ -57,7 +57,7 @@ pub(super) struct Setup {
 }
 
 /// The gateways behind one address.
-pub(super) struct Gateways {
+pub struct Gateways {
     setup: Setup,
     running: Mutex<Vec<Arc<Running>>>,
     starts: AtomicU32,

@@ -11,10 +11,14 @@ use pintle_simulator::{
 };
 use tokio::{sync::Notify, time::Instant};
 
-use super::fault::{Fault, OnEvent, OnRequest, Plan};
+use super::{
+    Gateways,
+    fault::{Fault, OnEvent, OnRequest, Plan},
+};
 use crate::{
     life::Life,
-    operator::{TraceEntry, script::described},
+    operator::script::described,
+    run::{Replicas, TraceEntry},
 };
 
 /// The delay of faults that delay something.
@@ -204,7 +208,7 @@ impl Script {
 
 /// Whether a connection is a gateway's.
 pub(super) fn is_gateway(client: &str) -> bool {
-    client.starts_with("gateway-")
+    Gateways::has(client)
 }
 
 /// The [`Faults`](pintle_simulator::Faults) of a run, to which the server shows requests and events.

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::{
     super::{
+        Evidence, RunOutcome,
         fault::{Plan, Reach},
-        run::{Evidence, Reference},
         script::{Asked, Troubled, is_host},
         world::World,
     },
@@ -99,10 +99,10 @@ pub(in super::super) fn isolated(
     world: &World,
     evidence: &Evidence,
     plan: &Plan,
-    reference: &Reference,
+    reference: &RunOutcome,
 ) -> Result<(), Broken> {
     let Some(troubled) = troubled(world, plan) else { return Ok(()) };
-    for (root, expected) in &reference.outcome.evidence.delays {
+    for (root, expected) in &reference.evidence.delays {
         let Some(found) = evidence.delays.get(root).filter(|_| !troubled.contains(root)) else { continue };
         for (found, expected) in found.iter().zip(expected) {
             if let (Some(found), Some(expected)) = (found, expected)
@@ -113,7 +113,7 @@ pub(in super::super) fn isolated(
                     "{root} was answered for after {found:?} instead of {expected:?}, although what goes wrong concerns {} alone",
                     who.join(", ")
                 );
-                return Err(Broken { property: Property::Isolated, step: None, what });
+                return Err(Broken::new(Property::Isolated, what));
             }
         }
     }

@@ -15,6 +15,7 @@ pub mod plan;
 mod operator;
 pub mod run;
 pub mod scenario;
+mod script;
 mod seam;
 pub mod search;
 pub mod views;

@@ -10,7 +10,7 @@ mod meddling;
 mod properties;
 mod readiness;
 mod run;
-pub(crate) mod script;
+mod script;
 pub mod words;
 mod world;
 

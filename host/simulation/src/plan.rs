@@ -22,11 +22,36 @@ pub trait AnyFault: Copy + Ord + Debug + Display + Send + Sync + 'static {
     /// Reads a word of a plan.
     fn read(word: &str) -> Option<Self>;
 
+    /// Where it happens.
+    fn place(&self) -> Place;
+
+    /// Whether only what comes of it shows that it happened.
+    fn is_tentative(&self) -> bool {
+        false
+    }
+
     /// One of each sort.
     fn samples() -> Vec<Self>;
 
     /// Lines that repeat a little less than this one, in the order in which they are tried.
     fn shorter(replay: &Replay<Self>) -> Vec<Replay<Self>>;
+}
+
+/// Where a fault happens. Places are counted from 1 since the plan was armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It holds from the start.
+    Start,
+    /// At a request that writes.
+    Write(u32),
+    /// At a request.
+    Request(u32),
+    /// At an event of a watch.
+    Event(u32),
+    /// At every event, which comes this late.
+    EveryEvent(Duration),
+    /// Wherever it can.
+    Everywhere,
 }
 
 /// The faults of a run. An empty plan is a run without faults.

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use super::Class;
-use crate::plan::{self, AnyFault, milliseconds, parts};
+use crate::plan::{self, AnyFault, Place, milliseconds, parts};
 
 /// The faults of a run. Writes, requests and events are those of the hosts, counted from 1 since the first step of the scenario.
 pub type Plan = plan::Plan<Fault>;
@@ -226,6 +226,20 @@ impl AnyFault for Fault {
             _ if word == RIVAL => Self::Rival,
             _ => return None,
         })
+    }
+
+    fn place(&self) -> Place {
+        match *self {
+            Self::Write(number, _) => Place::Write(number),
+            Self::Request(number, _) => Place::Request(number),
+            Self::Event(number, _) => Place::Event(number),
+            Self::Lag(by) => Place::EveryEvent(by),
+            Self::Skew(_) | Self::Rival => Place::Start,
+        }
+    }
+
+    fn is_tentative(&self) -> bool {
+        self.meddles()
     }
 
     fn samples() -> Vec<Self> {

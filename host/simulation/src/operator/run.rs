@@ -19,12 +19,13 @@ use super::{
     hosts::NAMESPACE,
     properties,
     readiness::{NotReady, ready},
-    script::{described, is_host},
+    script::is_host,
     world::World,
 };
 use crate::{
     run::{EPOCH, SETTING, Simulate, in_stopped_time, repeatable},
     scenario::{Backend, Cascade, ModuleFile, Names, Runner, Scenario},
+    script::described,
     seam::Seams,
 };
 

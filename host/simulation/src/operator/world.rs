@@ -22,10 +22,11 @@ use super::{
     fault::{Fault, Plan},
     hosts::{Running, Start},
     run::NamedModule,
-    script::{Asked, Deed, Hook, Script, is_about_hosts, is_host},
+    script::{Asked, Deed, Script, is_about_hosts, is_host},
 };
 use crate::{
     run::STARTS,
+    script::{self, Hook},
     seam::{Impure, Seams},
 };
 
@@ -159,8 +160,8 @@ impl World {
         running.life.clock.set_skew(-behind);
         let mut script = self.script();
         script.lives.insert(running.client.clone(), Arc::clone(&running.life));
-        if let Some(version) = script.travel.take() {
-            script.travellers.insert(running.client.clone(), (version, BTreeSet::new()));
+        if let Some(version) = script.memory.travel.take() {
+            script.memory.travellers.insert(running.client.clone(), (version, BTreeSet::new()));
         }
         script.say(&running.client, STARTS.into());
         drop(script);
@@ -287,9 +288,12 @@ impl World {
         }
     }
 
-    async fn do_one(&self, deed: Deed) {
+    async fn do_one(&self, deed: script::Deed<Deed>) {
+        let deed = match deed {
+            script::Deed::Crash(client) => return self.crash(&client).await,
+            script::Deed::Other(deed) => deed,
+        };
         match deed {
-            Deed::Crash(client) => self.crash(&client).await,
             Deed::CutOff(client) => {
                 let life = self.script().lives.get(&client).cloned();
                 let Some(life) = life else { return };
@@ -306,7 +310,7 @@ impl World {
                 if let Some(troubled) = self.meddle(what, &seen).await {
                     let mut script = self.script();
                     script.hit.insert(fault);
-                    script.troubled.push(troubled);
+                    script.memory.troubled.push(troubled);
                 }
             }
         }
@@ -346,7 +350,12 @@ impl World {
                 pintle_core::object::uid(object),
             );
             let uid = uid.to_owned();
-            self.script().asked.extend(generation.map(|generation| Asked { at, object, uid, generation }));
+            self.script().memory.asked.extend(generation.map(|generation| Asked {
+                at,
+                object,
+                uid,
+                generation,
+            }));
         }
         done
     }

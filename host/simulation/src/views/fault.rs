@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use crate::plan::{self, AnyFault, milliseconds, parts};
+use crate::plan::{self, AnyFault, Place, milliseconds, parts};
 
 /// How many steps users make, when a plan does not say.
 const STEPS: u32 = 30;
@@ -150,6 +150,16 @@ impl AnyFault for Fault {
             _ if word == "two" => Self::Two,
             _ => return None,
         })
+    }
+
+    fn place(&self) -> Place {
+        match *self {
+            Self::Request(number, _) => Place::Request(number),
+            Self::Event(number, _) => Place::Event(number),
+            Self::Lag(by) => Place::EveryEvent(by),
+            Self::Stale(_) => Place::Everywhere,
+            Self::Steps(_) | Self::Two => Place::Start,
+        }
     }
 
     fn samples() -> Vec<Self> {

@@ -21,8 +21,9 @@ use super::{
     gateways::{Answer, Broke, Content, Gateways, Request, Setup},
     objects::{NAMES, new_record, record},
     rights::Rights,
-    script::{Deed, Hook, Script},
+    script::{Deed, Script},
 };
+use crate::script::{self, Hook};
 
 /// How long after a crash the next gateway starts, as a Pod would.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
@@ -304,16 +305,16 @@ impl World {
         }
     }
 
-    async fn do_one(&self, deed: Deed) {
+    async fn do_one(&self, deed: script::Deed<Deed>) {
         match deed {
-            Deed::Crash(client) => {
+            script::Deed::Crash(client) => {
                 self.gateways.crash(&client);
                 tokio::time::sleep(RESTART_AFTER).await;
                 if self.runs.load(Ordering::Relaxed) && self.gateways.count() < self.wanted {
                     self.start_one();
                 }
             }
-            Deed::Close { forgets } => {
+            script::Deed::Other(Deed::Close { forgets }) => {
                 if forgets {
                     // A watch that has sent the last version would go on from there, so there must be a later one.
                     let _ = self.act("keeper", &Act::Merge { target: view("farmpods"), subresource: None,
@@ -322,7 +323,7 @@ impl World {
                 }
                 self.server.close_watches(None);
             }
-            Deed::Meddle(what, name) => self.meddle(what, name).await,
+            script::Deed::Other(Deed::Meddle(what, name)) => self.meddle(what, name).await,
         }
     }
 

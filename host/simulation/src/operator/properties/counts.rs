@@ -8,10 +8,11 @@ use pintle_wit::ObjectRef;
 use serde_json::Value;
 
 use super::{
-    super::{Evidence, RunOutcome, class::Class, fault::Plan, script::REQUESTS_MAX, world::World},
+    super::{Evidence, RunOutcome, class::Class, fault::Plan, world::World},
     Broken, Property, changes,
     delays::delays,
 };
+use crate::script::REQUESTS_MAX;
 
 /// How often the hosts changed an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

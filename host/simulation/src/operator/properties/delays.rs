@@ -42,7 +42,7 @@ pub(super) fn delays(world: &World) -> BTreeMap<ObjectRef, Vec<Option<Duration>>
             told.entry(uid(after)).or_default().push((*time, observed));
         }
         let mut delays: BTreeMap<ObjectRef, Vec<Option<Duration>>> = BTreeMap::new();
-        for asked in script.asked.iter().filter(|asked| roots.contains(&asked.object)) {
+        for asked in script.memory.asked.iter().filter(|asked| roots.contains(&asked.object)) {
             let Asked { at, object, uid, generation } = asked;
             let told = told.get(uid.as_str()).into_iter().flatten();
             let first = told.into_iter().find(|(_, observed)| observed >= generation);
@@ -59,7 +59,7 @@ fn troubled(world: &World, plan: &Plan) -> Option<BTreeSet<ObjectRef>> {
     if plan.0.iter().any(|fault| fault.reach() == Reach::Everybody) {
         return None;
     }
-    let said = script.troubled.clone();
+    let said = script.memory.troubled.clone();
     drop(script);
     let snapshot = world.server.snapshot();
     let mut troubled = BTreeSet::new();

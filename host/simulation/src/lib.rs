@@ -19,6 +19,7 @@ mod script;
 mod seam;
 pub mod search;
 pub mod views;
+mod world;
 
 pub use corpus::{CorpusError, corpus};
 pub use operator::{

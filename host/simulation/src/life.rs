@@ -11,28 +11,57 @@ use std::{
 };
 
 use http_body_util::BodyExt;
-use pintle_runtime::clock;
+use jiff::Timestamp;
+use pintle_runtime::{Spawner, clock};
 use pintle_simulator::{ApiServer, Lost, Service};
 
 use crate::seam::{self, Body, Seam};
 
-/// Control over a process from outside.
-#[derive(Debug)]
+/// Control over a process from outside: its clock, its tasks, and its connection.
 pub(crate) struct Life {
+    /// The name of its connection.
+    pub(crate) client: String,
+    /// How many were started before it, and itself.
+    pub(crate) number: u32,
+    /// The seed of its random numbers.
+    pub(crate) seed: u64,
+    pub(crate) clock: Arc<clock::Virtual>,
+    pub(crate) spawner: Spawner,
     ended: AtomicBool,
     cut_off: AtomicBool,
-    pub(crate) clock: Arc<clock::Virtual>,
 }
 
 impl Life {
-    /// A process with this clock, that has just begun.
-    pub(crate) fn new(clock: Arc<clock::Virtual>) -> Self {
-        Self { ended: AtomicBool::new(false), cut_off: AtomicBool::new(false), clock }
+    /// A process that begins now.
+    pub(crate) fn new(prefix: &str, number: u32, now: Timestamp, seed: u64) -> Self {
+        let seed = seed.wrapping_mul(31).wrapping_add(number.into());
+        let clock = Arc::new(clock::Virtual::new(now, seed));
+        Self {
+            client: format!("{prefix}{number}"),
+            number,
+            seed,
+            spawner: Spawner::simulated(Arc::clone(&clock)),
+            clock,
+            ended: AtomicBool::new(false),
+            cut_off: AtomicBool::new(false),
+        }
+    }
+
+    /// A client of the API server, through a seam if there is one.
+    pub(crate) fn connect(self: &Arc<Self>, server: &ApiServer, seam: Option<Arc<dyn Seam>>) -> kube::Client {
+        let transport = Transport { inner: server.service(&self.client), life: Arc::clone(self), seam };
+        kube::Client::new(transport, "default")
     }
 
     /// From now on, its requests are neither answered nor carried out.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends it where it is, as a crash does.
+    pub(crate) fn kill(&self) {
+        self.end();
+        self.spawner.end_all();
     }
 
     /// Sets whether it is cut off from the API server.
@@ -77,15 +106,4 @@ where
             }
         })
     }
-}
-
-/// A client of the API server for a process, through a seam if there is one.
-pub(crate) fn connected(
-    server: &ApiServer,
-    name: &str,
-    life: &Arc<Life>,
-    seam: Option<Arc<dyn Seam>>,
-) -> kube::Client {
-    let transport = Transport { inner: server.service(name), life: Arc::clone(life), seam };
-    kube::Client::new(transport, "default")
 }

@@ -25,6 +25,9 @@ pub trait AnyFault: Copy + Ord + Debug + Display + Send + Sync + 'static {
     /// Where it happens.
     fn place(&self) -> Place;
 
+    /// Whether a second process runs by it.
+    fn doubles(&self) -> bool;
+
     /// Whether only what comes of it shows that it happened.
     fn is_tentative(&self) -> bool {
         false

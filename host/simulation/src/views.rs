@@ -2,8 +2,8 @@
 //! swapped, and a [`Plan`] says what goes wrong between the gateways and the API server.
 //!
 //! A [`Setting`] is a cluster with the Views of guest-farm. A [`Simulation`] runs a copy of it, on one thread whose time stands still until
-//! nothing is left to do. What users do follows from the seed. A garbage collector works on what Llamas own, through the
-//! view. [`choice`] makes plans.
+//! nothing is left to do. What users do follows from the seed. A garbage collector works on what Llamas own, through the view.
+//! [`choice`] makes plans.
 
 pub mod choice;
 mod collector;
@@ -38,11 +38,11 @@ use crate::{
     search,
 };
 use collector::Collector;
-use gateways::{Request, Setup};
-use guests::Guests;
+use gateways::Request;
 use informer::{Begin, Informer};
 use ledger::Ledger;
-use world::{Made, World, view};
+use rights::Rights;
+use world::{World, view};
 
 pub use fault::{Fault, OnEvent, OnRequest, Plan, Replay, VIEWS};
 pub use gateways::Gateways;
@@ -133,23 +133,17 @@ impl Setting {
         objects.extend(sample.iter().cloned().map(with_more_than_is_shown).map(omitting));
         objects.extend(["a", "b"].map(|name| objects::new_record(name, 10)));
         let empty = ApiServer::new(Options::default());
-        let setup = Setup {
-            server: empty.clone(),
-            engine: engine.clone(),
-            seed: SETTING,
-            guests: Arc::new(Guests::new(other)),
-            upstream: None,
-            front: None,
-        };
         let (base, epoch) = in_stopped_time(async {
-            let world = World::new(Made { base: &empty, epoch: EPOCH, plan: &Plan::default(), setup });
+            let gateways = Gateways::new(&engine, other, SETTING, (None, None));
+            let world = World::new(&empty, EPOCH, SETTING, &Plan::default(), gateways);
+            world.server.set_access(Box::new(Rights));
             for object in objects {
                 let done = world.server.act("keeper", &Act::Create(object.clone()));
                 done.map_err(|failure| {
                     anyhow::anyhow!("{} {}: {failure:?}", object["kind"], object["metadata"]["name"])
                 })?;
             }
-            world.start_gateways().await?;
+            world.start().await?;
             tokio::time::sleep(QUIET).await;
             for name in ["llamas", "farmpods"] {
                 let view =
@@ -160,7 +154,7 @@ impl Setting {
                     view["status"]
                 );
             }
-            world.end();
+            world.kill();
             anyhow::Ok((world.server.clone(), world.now()))
         })??;
         base.compact();
@@ -226,29 +220,12 @@ impl<'a> Simulation<'a> {
 
     async fn simulate(&self, seed: u64, plan: &Plan) -> RunOutcome {
         let Setting { engine, base, epoch, other, .. } = self.setting;
-        let setup = Setup {
-            server: base.clone(),
-            engine: engine.clone(),
-            seed: seed + 1,
-            guests: Arc::new(Guests::new(*other)),
-            upstream: self.upstream.clone(),
-            front: self.front.clone(),
-        };
-        let world = World::new(Made { base, epoch: *epoch, plan, setup });
+        let seams = (self.upstream.clone(), self.front.clone());
+        let gateways = Gateways::new(engine, *other, seed + 1, seams);
+        let world = World::new(base, *epoch, seed + 1, plan, gateways);
+        world.server.set_access(Box::new(Rights));
         let broken = live(&world, seed, plan).await.err();
-        world.end();
-        let left = world.server.snapshot();
-        let script = world.script();
-        RunOutcome {
-            requests: script.requests,
-            writes: script.writes.clone(),
-            events: script.events,
-            hit: script.hit.clone(),
-            broken,
-            steps: script.steps.clone(),
-            evidence: (),
-            left,
-        }
+        world.end(broken, ())
     }
 }
 
@@ -281,7 +258,7 @@ fn informers() -> Vec<Arc<Informer>> {
 
 async fn live(world: &Arc<World>, seed: u64, plan: &Plan) -> Result<(), Broken> {
     let serves = |what: String| Broken::new(Property::Serves, what);
-    world.start_gateways().await.map_err(|error| serves(format!("{error:#}")))?;
+    world.start().await.map_err(|error| serves(format!("{error:#}")))?;
     let informers = informers();
     let mut clients = JoinSet::new();
     for informer in &informers {
@@ -291,10 +268,10 @@ async fn live(world: &Arc<World>, seed: u64, plan: &Plan) -> Result<(), Broken> 
     let graph = graph.ok_or_else(|| serves("nobody follows the metadata".into()))?;
     clients.spawn(Collector::new(Arc::clone(world), graph).run());
     let reader = tokio::spawn(users::read(Arc::clone(world), seed));
-    world.script().armed = true;
+    world.arm(true);
     users::act(Arc::clone(world), seed, plan.steps()).await;
     reader.abort();
-    world.script().armed = false;
+    world.arm(false);
     world.settle().await;
     tokio::time::sleep(QUIET).await;
     for plural in ["llamas", "farmpods", "llamas", "farmpods"] {
@@ -310,7 +287,7 @@ async fn live(world: &Arc<World>, seed: u64, plan: &Plan) -> Result<(), Broken> 
     informers.iter().try_for_each(|informer| properties::in_the_end(world, informer))?;
     clients.abort_all();
     // What the plan has left to go wrong does so now.
-    world.script().armed = true;
+    world.arm(true);
     world.remove_view();
     tokio::time::sleep(QUIET).await;
     properties::leaves_nothing_behind(world)

@@ -1,6 +1,6 @@
 //! Runs scenarios on a cluster in memory: what a scenario does to the cluster, and what it reads from it.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::time::Duration;
 
 use anyhow::Context;
 use pintle_simulator::{Act, Failure, Record, Verb};
@@ -8,7 +8,6 @@ use pintle_wit::ObjectRef;
 use serde_json::Value;
 
 use super::{
-    hosts::Running,
     meddling::named,
     script::{is_about_hosts, is_host},
     world::World,
@@ -58,19 +57,17 @@ impl Backend for World {
 
     async fn stop_host(&self, how: Stop) -> anyhow::Result<()> {
         self.say("user", format!("stops the host: {how:?}").to_lowercase());
-        self.wanted.store(false, Ordering::Relaxed);
-        let hosts: Vec<Running> = self.hosts().drain(..).collect();
-        for host in hosts {
+        for (life, host) in self.take() {
             match how {
-                Stop::Killed => host.kill(),
-                Stop::Gracefully => host.stop().await,
+                Stop::Killed => life.kill(),
+                Stop::Gracefully => host.stop(&life).await,
             }
         }
         Ok(())
     }
 
     async fn start_host(&self) -> anyhow::Result<()> {
-        self.start_hosts().await.context("starting the host")
+        self.start().await.context("starting the host")
     }
 
     async fn advance(&self, time: Duration) {

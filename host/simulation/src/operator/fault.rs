@@ -238,6 +238,10 @@ impl AnyFault for Fault {
         }
     }
 
+    fn doubles(&self) -> bool {
+        *self == Self::Rival
+    }
+
     fn is_tentative(&self) -> bool {
         self.meddles()
     }

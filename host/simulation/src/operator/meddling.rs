@@ -86,7 +86,7 @@ impl World {
     async fn swap(&self, what: OnWrite, root: &ObjectRef) -> Option<Troubled> {
         let reconciler = self.reconciler_of(root)?;
         let other = format!("{}-{}", what.word(), reconciler.name);
-        let spare = self.spares.iter().find(|(name, _)| *name == other);
+        let spare = self.own.spares.iter().find(|(name, _)| *name == other);
         if what != OnWrite::SwapMissing && spare.is_none() {
             return None;
         }

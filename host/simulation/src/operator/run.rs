@@ -69,7 +69,8 @@ impl Setting {
         let empty = ApiServer::new(Options::default());
         let kinds = Arc::new(Kinds::with_crds(crds));
         let (base, epoch) = in_stopped_time(async {
-            let world = World::new(&empty, &engine, EPOCH, SETTING, &Plan::default(), None, &Arc::default());
+            let hosts = Hosts::new(&engine, None, &Arc::default());
+            let world = World::new(&empty, EPOCH, SETTING, &Plan::default(), hosts);
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
             for object in pintle_api::crds().iter().chain(crds).chain([&namespace]) {
                 world.apply(object).await?;
@@ -82,14 +83,14 @@ impl Setting {
             for object in objects {
                 world.apply(object).await?;
             }
-            world.start_hosts().await?;
+            world.start().await?;
             ensure!(world.rest().await, "the host does not come to rest");
             for (reference, object) in &world.server.snapshot().objects {
                 if reference.kind == "Reconciler" {
                     ensure!(is_ready(object), NotReady::new(reference, object, &kinds));
                 }
             }
-            world.kill_hosts();
+            world.kill();
             Ok((world.server.clone(), world.now()))
         })??;
         base.compact();
@@ -206,38 +207,25 @@ impl<'a> Simulation<'a> {
 
     async fn simulate(&self, seed: u64, plan: &Plan, reference: Option<&RunOutcome>) -> RunOutcome {
         let setting = self.setting;
-        let (engine, epoch, seams) = (&setting.engine, setting.epoch, self.seams.clone());
-        let world = World::new(&setting.base, engine, epoch, seed, plan, seams, &setting.spares);
+        let hosts = Hosts::new(&setting.engine, self.seams.clone(), &setting.spares);
+        let world = World::new(&setting.base, setting.epoch, seed, plan, hosts);
         if self.must_be_ready && reference.is_none() {
-            world.impure.compare_with(&setting.kinds);
+            world.own.impure.compare_with(&setting.kinds);
         }
         let mut evidence = Evidence::default();
         let lived = self.live(&world, plan, reference, &mut evidence).await.err();
         // A guest that does not work may satisfy other properties by chance, so this error comes first.
-        let unfit = world.impure.unfit().map(|what| Broken::new(Property::Fits, what));
+        let unfit = world.own.impure.unfit().map(|what| Broken::new(Property::Fits, what));
         let unready = lived.clone().filter(|broken| broken.property == Property::Ready);
         // An error at one step says more than its effect at the end.
         let broken = properties::at_every_step(&world, plan, reference).or(lived);
-        let impure = world.impure.first().map(|what| Broken::new(Property::Pure, what));
-        let beyond = world.impure.beyond().map(|what| Broken::new(Property::Bounded, what));
+        let impure = world.own.impure.first().map(|what| Broken::new(Property::Pure, what));
+        let beyond = world.own.impure.beyond().map(|what| Broken::new(Property::Bounded, what));
         let broken = unfit.or(unready).or(impure).or(beyond).or(broken);
         evidence.differing =
             broken.as_ref().and_then(|broken| differing::of(&world, broken, &evidence, reference));
-        evidence.trapped = world.impure.trapped();
-        world.arm(false);
-        world.kill_hosts();
-        let left = world.server.snapshot();
-        let script = world.script();
-        RunOutcome {
-            requests: script.requests,
-            writes: script.writes.clone(),
-            events: script.events,
-            hit: script.hit.clone(),
-            broken,
-            steps: script.steps.clone(),
-            evidence,
-            left,
-        }
+        evidence.trapped = world.own.impure.trapped();
+        world.end(broken, evidence)
     }
 
     async fn live(
@@ -248,7 +236,7 @@ impl<'a> Simulation<'a> {
         evidence: &mut Evidence,
     ) -> Result<(), Broken> {
         let converges = |what: String| world.broken(Property::Converges, what);
-        world.start_hosts().await.map_err(|error| converges(format!("{error:#}")))?;
+        world.start().await.map_err(|error| converges(format!("{error:#}")))?;
         let runner = Runner::new(world.as_ref(), &self.scenario, self.names.clone(), self.resolve);
         let runner = match reference {
             Some(_) => runner.with_patience(PATIENCE),
@@ -277,7 +265,7 @@ impl<'a> Simulation<'a> {
             properties::same_end(world, plan, &evidence.end, &reference.evidence.end)?;
             properties::isolated(world, evidence, plan, reference)?;
         }
-        if !world.has_hosts() {
+        if !world.is_wanted() {
             return Ok(());
         }
         self.is_steady(world, reference.is_none()).await?;
@@ -313,7 +301,7 @@ impl<'a> Simulation<'a> {
     /// Checks that a converged scenario no longer changes, neither after another reconcile of its roots nor after a restart of the host.
     async fn is_steady(&self, world: &Arc<World>, often: bool) -> Result<(), Broken> {
         let before = world.with_records(<[_]>::len);
-        let asked = world.impure.asked();
+        let asked = world.own.impure.asked();
         let ready = world.server.snapshot().objects;
         let ready = properties::roots(&world.server.snapshot())
             .iter()
@@ -330,7 +318,7 @@ impl<'a> Simulation<'a> {
         }
         world.advance(Duration::from_secs(20)).await;
         if often {
-            let forced = world.impure.asked() - asked;
+            let forced = world.own.impure.asked() - asked;
             if forced < u64::from(FORCED_RECONCILES) * ready as u64 {
                 let what = format!(
                     "{ready} roots were to be looked at {FORCED_RECONCILES} times, and guests were asked {forced} times"
@@ -338,11 +326,8 @@ impl<'a> Simulation<'a> {
                 return Err(world.broken(Property::Steady, what));
             }
         } else {
-            world.kill_hosts();
-            world
-                .start_hosts()
-                .await
-                .map_err(|error| world.broken(Property::Steady, format!("{error:#}")))?;
+            world.kill();
+            world.start().await.map_err(|error| world.broken(Property::Steady, format!("{error:#}")))?;
             world.advance(Duration::from_secs(20)).await;
         }
         let changing = world.with_records(|records| {

@@ -162,6 +162,10 @@ impl AnyFault for Fault {
         }
     }
 
+    fn doubles(&self) -> bool {
+        *self == Self::Two
+    }
+
     fn samples() -> Vec<Self> {
         let mut all = vec![Self::Steps(9), Self::Lag(Duration::from_millis(200)), Self::Stale(7), Self::Two];
         all.extend(OnRequest::ALL.iter().map(|what| Self::Request(12, *what)));

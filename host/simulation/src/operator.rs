@@ -49,7 +49,7 @@ impl Replicas for Hosts {
     const REPEATABLE: Property = Property::Repeatable;
 
     fn classes() -> Vec<Class> {
-        Class::ALL.into()
+        Class::ALL.to_vec()
     }
 
     fn classes_of(faults: &[Fault]) -> Vec<Class> {

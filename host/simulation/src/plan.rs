@@ -157,10 +157,10 @@ pub(crate) fn milliseconds(text: &str) -> Option<Duration> {
 }
 
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$each:meta])* $variant:ident = $word:literal,)* }) => {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal: $sentence:literal,)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum $name { $($(#[$each])* $variant,)* }
+        pub enum $name { $(#[doc = $sentence] $variant,)* }
 
         impl $name {
             /// All of them.
@@ -169,6 +169,11 @@ macro_rules! words {
             /// The word in a plan.
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
+            }
+
+            /// What happens, in words.
+            pub fn in_words(self) -> &'static str {
+                match self { $(Self::$variant => $sentence,)* }
             }
 
             pub(crate) fn of(word: &str) -> Option<Self> {

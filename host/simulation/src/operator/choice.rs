@@ -22,28 +22,6 @@ const LAGS: [u64; 7] = [10, 30, 100, 400, 1000, 3000, 9000];
 /// How far each host's wall clock is behind that of the host before it, in seconds.
 const SKEWS: [u64; 4] = [1, 30, 600, 7200];
 
-/// The share of each class among the plans. The classes are those of docs/simulator.md; every other plan is a mixture. Places at which a
-/// host can crash, or get wrong information, have the largest weights: most bugs were found there.
-const WEIGHTS: [(Class, u64); 17] = [
-    (Class::Crash, 10),
-    (Class::LostWrite, 14),
-    (Class::TwoCrashes, 6),
-    (Class::OldView, 8),
-    (Class::Lag, 2),
-    (Class::HiddenEvent, 9),
-    (Class::DisorderedEvent, 8),
-    (Class::EndedWatch, 9),
-    (Class::FailedRequest, 9),
-    (Class::Rivals, 4),
-    (Class::Meddling, 8),
-    (Class::Recreated, 2),
-    (Class::Churn, 2),
-    (Class::BadSwap, 2),
-    (Class::BrokenSwap, 1),
-    (Class::Clocks, 2),
-    (Class::Mixed, 24),
-];
-
 /// What plans may contain.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Menu {
@@ -339,7 +317,7 @@ fn strata(subjects: &[Subject<'_>], menu: Menu, seed: u64) -> BTreeMap<Class, St
         }
     }
     let mut random = Random::new(seed);
-    let stratum = |(kind, weight): (Class, u64)| {
+    let stratum = |kind: Class| {
         let mut lists = of_kind.remove(&kind).unwrap_or_default();
         for list in &mut lists {
             for last in (1..list.len()).rev() {
@@ -354,7 +332,7 @@ fn strata(subjects: &[Subject<'_>], menu: Menu, seed: u64) -> BTreeMap<Class, St
         // A stable sort: plans with the same turn keep their order.
         turns.sort_by_key(|(spent, index, _)| (*spent, *index));
         let left: Vec<(usize, Plan)> = turns.into_iter().map(|(_, index, plan)| (index, plan)).collect();
-        (kind, Stratum { weight, taken: 0, left: left.into_iter() })
+        (kind, Stratum { weight: kind.weight(), taken: 0, left: left.into_iter() })
     };
-    WEIGHTS.map(stratum).into()
+    Class::ALL.iter().copied().map(stratum).collect()
 }

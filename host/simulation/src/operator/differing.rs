@@ -40,7 +40,7 @@ pub(super) fn of(
             })
         }
         Property::Pure => {
-            let caught = world.own.impure.caught()?;
+            let caught = world.own.impure.caught.get()?;
             let read = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| json!(text));
             Some(Differing {
                 about: "the guest's answer".into(),

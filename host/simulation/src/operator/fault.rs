@@ -47,98 +47,63 @@ pub(super) enum Reach {
 words! {
     /// A fault at a write.
     OnWrite {
-        /// The host ends before it is sent.
-        CrashBefore = "crash-before",
-        /// The host ends after the write was carried out, before it gets the reply.
-        CrashAfter = "crash-after",
-        /// The connection breaks before it arrives.
-        LostBefore = "lost-before",
-        /// It is carried out, and the reply is lost.
-        LostReply = "lost-reply",
-        /// It is carried out, and no reply ever comes.
-        Silence = "silence",
-        /// The host ends after the write was carried out. The next one first lists the state of a few versions ago.
-        TimeTravel = "time-travel",
-        /// The same, with the state at the scenario's first step.
-        FarTimeTravel = "far-time-travel",
-        /// The host cannot reach the API server for 15 seconds after it.
-        Partition = "partition",
-        /// Somebody edits what was written.
-        Edit = "edit",
-        /// Somebody deletes what was written, unless it is the root.
-        Delete = "delete",
-        /// Somebody removes our labels from what was written.
-        StripLabels = "strip-labels",
-        /// Somebody removes the owner reference from what was written, and restores it after 5 seconds.
-        StripOwner = "strip-owner",
-        /// Somebody empties the managed fields of what was written.
-        StripManaged = "strip-managed",
-        /// Somebody writes into the status of the root.
-        EditStatus = "edit-status",
-        /// The root is deleted, and created again with the same name.
-        Recreate = "recreate",
-        /// The root's spec is emptied, or changed as far as its CRD allows, and restored after 5 seconds.
-        Churn = "churn",
-        /// The Reconciler names a module that traps, and after 5 seconds the earlier module again.
-        SwapTraps = "swap-traps",
-        /// The same with a module whose answer is not JSON.
-        SwapBroken = "swap-broken",
-        /// The same with a module that never ends.
-        SwapLoops = "swap-loops",
-        /// The same with a module that takes too much memory.
-        SwapAllocates = "swap-allocates",
-        /// The same with a module that does not exist.
-        SwapMissing = "swap-missing",
-        /// The host's wall clock goes back by an hour.
-        ClockBack = "clock-back",
-        /// The host's wall clock goes ahead by an hour.
-        ClockAhead = "clock-ahead",
+        CrashBefore = "crash-before": "the host ends before it is sent, and another one starts",
+        CrashAfter = "crash-after":
+            "the host ends when it was carried out, and another one starts without its memory",
+        LostBefore = "lost-before": "the connection breaks before it arrives",
+        LostReply = "lost-reply": "the connection breaks after it was carried out, so that its reply is lost",
+        Silence = "silence": "no reply ever comes, though it was carried out",
+        TimeTravel = "time-travel":
+            "the host ends, and the next one is first shown the cluster as it was a moment before",
+        FarTimeTravel = "far-time-travel":
+            "the host ends, and the next one is first shown the cluster as it was at the beginning",
+        Partition = "partition": "the host cannot reach the API server for 15 seconds",
+        Edit = "edit": "somebody edits what was written",
+        Delete = "delete": "somebody deletes what was written",
+        StripLabels = "strip-labels": "somebody takes the host's labels off what was written",
+        StripOwner = "strip-owner": "somebody takes the owner off what was written",
+        StripManaged = "strip-managed": "somebody empties the managed fields of what was written",
+        EditStatus = "edit-status": "somebody empties the conditions of the root",
+        Recreate = "recreate": "somebody deletes the root and makes it again with the same name",
+        Churn = "churn": "somebody empties the root's spec, and puts it back after 5 seconds",
+        SwapTraps = "swap-traps": "the Reconciler names a module that traps, for 5 seconds",
+        SwapBroken = "swap-broken": "the Reconciler names a module whose answer is no JSON, for 5 seconds",
+        SwapLoops = "swap-loops": "the Reconciler names a module that never ends, for 5 seconds",
+        SwapAllocates = "swap-allocates":
+            "the Reconciler names a module that takes too much memory, for 5 seconds",
+        SwapMissing = "swap-missing": "the Reconciler names a module that does not exist, for 5 seconds",
+        ClockBack = "clock-back": "the host's wall clock goes back by an hour",
+        ClockAhead = "clock-ahead": "the host's wall clock goes ahead by an hour",
     }
 }
 
 words! {
     /// A fault at a request.
     OnRequest {
-        /// 401
-        Unauthorized = "401",
-        /// 403
-        Forbidden = "403",
-        /// 409
-        Conflict = "409",
-        /// 429 with Retry-After
-        TooMany = "429",
-        /// 500
-        Internal = "500",
-        /// 503
-        Unavailable = "503",
-        /// 504
-        Timeout = "504",
-        /// The connection breaks before it arrives.
-        Lost = "lost",
-        /// This request and the nine after it are answered 503.
-        Burst = "burst",
-        /// It is carried out two seconds late.
-        Late = "late",
+        Unauthorized = "401": "is answered 401",
+        Forbidden = "403": "is answered 403",
+        Conflict = "409": "is answered 409",
+        TooMany = "429": "is answered 429",
+        Internal = "500": "is answered 500",
+        Unavailable = "503": "is answered 503",
+        Timeout = "504": "is answered 504",
+        Lost = "lost": "is lost: the connection breaks before it arrives",
+        Burst = "burst": "and the nine after it are answered 503",
+        Late = "late": "is carried out two seconds late",
     }
 }
 
 words! {
     /// A fault at an event of a watch.
     OnEvent {
-        /// It never comes. Only a new list shows its content.
-        Hide = "hide",
-        /// Neither this event nor the next one about the same object comes. Then 410 Gone follows.
-        HidePair = "hide-pair",
-        /// It comes two seconds late, and so do the later events of this watch. Events of other watches overtake it.
-        Late = "late",
-        /// It comes twice.
-        Duplicate = "duplicate",
-        /// The connection of the watch is closed before it.
-        Close = "close",
-        /// The watch ends with 410 Gone, and everything is listed again.
-        Gone = "gone",
-        /// The history is compacted, and all watches are closed, so everything is listed again.
-        Compact = "compact",
+        Hide = "hide": "never comes; 20 seconds later everything is listed anew",
+        HidePair = "hide-pair":
+            "never comes, and neither does the next one about the same object; then everything is listed anew",
+        Late = "late": "comes two seconds late, so that events of other watches overtake it",
+        Duplicate = "duplicate": "comes twice",
+        Close = "close": "does not come, since the watch is closed before it, and opened again",
+        Gone = "gone": "does not come, since the watch is ended with 410 Gone, and everything is listed anew",
+        Compact = "compact": "is followed by the end of all watches: everything is listed anew",
     }
 }
 

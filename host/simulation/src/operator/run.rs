@@ -215,16 +215,16 @@ impl<'a> Simulation<'a> {
         let mut evidence = Evidence::default();
         let lived = self.live(&world, plan, reference, &mut evidence).await.err();
         // A guest that does not work may satisfy other properties by chance, so this error comes first.
-        let unfit = world.own.impure.unfit().map(|what| Broken::new(Property::Fits, what));
+        let unfit = world.own.impure.unfit.get().map(|what| Broken::new(Property::Fits, what));
         let unready = lived.clone().filter(|broken| broken.property == Property::Ready);
         // An error at one step says more than its effect at the end.
         let broken = properties::at_every_step(&world, plan, reference).or(lived);
         let impure = world.own.impure.first().map(|what| Broken::new(Property::Pure, what));
-        let beyond = world.own.impure.beyond().map(|what| Broken::new(Property::Bounded, what));
+        let beyond = world.own.impure.beyond.get().map(|what| Broken::new(Property::Bounded, what));
         let broken = unfit.or(unready).or(impure).or(beyond).or(broken);
         evidence.differing =
             broken.as_ref().and_then(|broken| differing::of(&world, broken, &evidence, reference));
-        evidence.trapped = world.own.impure.trapped();
+        evidence.trapped = world.own.impure.trapped.get().cloned();
         world.end(broken, evidence)
     }
 

@@ -36,68 +36,42 @@ pub enum Fault {
 words! {
     /// A fault at a request of a gateway.
     OnRequest {
-        /// The connection breaks before it arrives.
-        Lost = "lost",
-        /// It is carried out, and the reply is lost.
-        LostReply = "lost-reply",
-        /// It is carried out, and no reply ever comes.
-        Silence = "silence",
-        /// It is carried out late.
-        Late = "late",
-        /// It is carried out, and the reply comes late.
-        LateReply = "late-reply",
-        /// 403
-        Forbidden = "403",
-        /// 429 with Retry-After
-        TooMany = "429",
-        /// 500
-        Internal = "500",
-        /// 503
-        Unavailable = "503",
-        /// 504
-        Timeout = "504",
-        /// The gateway ends before it is sent, and another starts.
-        Crash = "crash",
-        /// The gateway ends after it was carried out, and another starts.
-        CrashAfter = "crash-after",
-        /// The API server restarts: it answers nothing for a while, and all watches end.
-        Restart = "restart",
-        /// The same, and it has forgotten its history.
-        RestartCompacted = "restart-compacted",
-        /// The View of Llamas names its other module.
-        Swap = "swap",
-        /// The View of FarmPods names its other module.
-        SwapPods = "swap-pods",
-        /// The View of Llamas names a module that does not exist, and after a while the earlier one again.
-        SwapMissing = "swap-missing",
-        /// The View of Llamas is suspended for a while.
-        Suspend = "suspend",
-        /// The View of Llamas is deleted, and made again after a while.
-        Remake = "remake",
-        /// Somebody edits the stored object that it is about.
-        Edit = "edit",
-        /// Somebody deletes the stored object that it is about.
-        Delete = "delete",
-        /// Somebody deletes the stored object that it is about, and makes another with its name.
-        Recreate = "recreate",
-        /// The next calls of `show` meet their deadline.
-        LateCalls = "late-calls",
+        Lost = "lost": "the connection breaks before it arrives",
+        LostReply = "lost-reply": "it is carried out, and the reply is lost",
+        Silence = "silence": "it is carried out, and no reply ever comes",
+        Late = "late": "it is carried out late",
+        LateReply = "late-reply": "it is carried out, and the reply comes late",
+        Forbidden = "403": "is answered 403",
+        TooMany = "429": "is answered 429 with Retry-After",
+        Internal = "500": "is answered 500",
+        Unavailable = "503": "is answered 503",
+        Timeout = "504": "is answered 504",
+        Crash = "crash": "the gateway ends before it is sent, and another starts",
+        CrashAfter = "crash-after": "the gateway ends after it was carried out, and another starts",
+        Restart = "restart": "the API server restarts: it answers nothing for a while, and all watches end",
+        RestartCompacted = "restart-compacted": "the same, and it has forgotten its history",
+        Swap = "swap": "the View of Llamas names its other module",
+        SwapPods = "swap-pods": "the View of FarmPods names its other module",
+        SwapMissing = "swap-missing":
+            "the View of Llamas names a module that does not exist, and after a while the earlier one again",
+        Suspend = "suspend": "the View of Llamas is suspended for a while",
+        Remake = "remake": "the View of Llamas is deleted, and made again after a while",
+        Edit = "edit": "somebody edits the stored object that it is about",
+        Delete = "delete": "somebody deletes the stored object that it is about",
+        Recreate = "recreate":
+            "somebody deletes the stored object that it is about, and makes another with its name",
+        LateCalls = "late-calls": "the next calls of `show` meet their deadline",
     }
 }
 
 words! {
     /// A fault at an event of a watch of a gateway.
     OnEvent {
-        /// It comes late, and so do the later events of this watch.
-        Late = "late",
-        /// The connection of the watch is closed before it.
-        Close = "close",
-        /// The watch ends with 410 Gone.
-        Gone = "gone",
-        /// The history is compacted, and all watches are closed.
-        Compact = "compact",
-        /// The View of Llamas names its other module.
-        Swap = "swap",
+        Late = "late": "it comes late, and so do the later events of this watch",
+        Close = "close": "the connection of the watch is closed before it",
+        Gone = "gone": "the watch ends with 410 Gone",
+        Compact = "compact": "the history is compacted, and all watches are closed",
+        Swap = "swap": "the View of Llamas names its other module",
     }
 }
 

@@ -2,11 +2,12 @@
 //!
 //! A [`Setting`] is a cluster with modules and Reconcilers, in which a host has nothing left to do. A run applies a scenario to a copy of
 //! it, and runs the operator's own code on [`pintle_simulator`], on one thread whose time stands still until nothing is left to do. A
-//! [`Plan`] lists the faults. A [`RunOutcome`] is the result; it names the property that broke, and the step at which it broke.
+//! [`Plan`] lists the faults. A [`RunOutcome`] is the result; it names the property that broke, and says when that was seen.
 //!
 //! [`views`] does the same with the gateway.
 //!
-//! [`choice`] makes plans: each fault at each place, and mixtures. [`search`] runs them, and shortens those that break a property.
+//! [`choice`] makes plans: each fault at each place, and mixtures. [`search`] runs them, and shortens those that break a property. It takes
+//! either system as a type ([`run::Replicas`]).
 
 mod corpus;
 mod life;

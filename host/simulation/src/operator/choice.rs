@@ -7,7 +7,10 @@ use std::{
 
 use pintle_runtime::clock::Random;
 
-use super::{Class, Fault, Hosts, OnEvent, OnRequest, OnWrite, Plan, Replay, Subject, fault::RIVAL};
+use super::{
+    Class, Fault, Hosts, OnEvent, OnRequest, OnWrite, Plan, Replay, Subject,
+    fault::{RIVAL, Reach},
+};
 use crate::{corpus::places, search::Effort};
 
 /// With this many writes or fewer, every pair of crashes is a plan. With more, [`PAIRS_DRAWN`] pairs are drawn.
@@ -31,12 +34,8 @@ pub struct Menu {
 
 impl Menu {
     fn writes(self) -> impl Iterator<Item = OnWrite> {
-        let needs_spare = |what: &OnWrite| {
-            matches!(
-                what,
-                OnWrite::SwapTraps | OnWrite::SwapBroken | OnWrite::SwapLoops | OnWrite::SwapAllocates
-            )
-        };
+        let needs_spare =
+            |what: &OnWrite| Fault::Write(0, *what).reach() == Reach::Kind && *what != OnWrite::SwapMissing;
         OnWrite::ALL.iter().copied().filter(move |what| self.spares || !needs_spare(what))
     }
 }
@@ -115,7 +114,8 @@ impl<'a> Writes<'a> {
         if self.without.iter().any(|word| word == what.word()) {
             return false;
         }
-        if !Fault::Write(number, what).meddles() {
+        let class = Fault::Write(number, what).class();
+        if !class.meddles() {
             return true;
         }
         let write = (number as usize).checked_sub(1).and_then(|index| self.writes.get(index));
@@ -125,14 +125,7 @@ impl<'a> Writes<'a> {
         let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
         let is_own = matches!(resource, "modules" | "reconcilers");
         let is_child = subresource.is_empty() && resource != "secrets";
-        let needs_child = matches!(
-            what,
-            OnWrite::Edit
-                | OnWrite::Delete
-                | OnWrite::StripLabels
-                | OnWrite::StripOwner
-                | OnWrite::StripManaged
-        );
+        let needs_child = class == Class::Meddling && what != OnWrite::EditStatus;
         !is_own && (is_child || !needs_child)
     }
 }

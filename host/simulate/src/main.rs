@@ -20,10 +20,10 @@ use pintle_offline as offline;
 use pintle_offline::{documents, setting::default_spec};
 use pintle_runtime::clock;
 use pintle_simulation::{
-    NotReady, Plan, Replay, Setting, Simulation,
-    choice::{self, Effort, Menu, Subject},
+    Failure, NotReady, Plan, Replay, Setting, Simulation, Subject,
+    choice::{self, Menu},
     scenario::ModuleFile,
-    search::{self, Failure},
+    search::{self, Effort},
 };
 use pintle_wit::schema::host_status_properties;
 use serde_json::{Value, json};
@@ -80,10 +80,10 @@ fn simulate(arguments: &Simulate) -> Result<CommandStatus, Problem> {
 
 fn search(report: &Report<'_>, subjects: Vec<Subject<'_>>) -> Result<CommandStatus, Problem> {
     let (sound, broken): (Vec<_>, Vec<_>) =
-        subjects.into_iter().partition(|subject| subject.reference.outcome.broken.is_none());
+        subjects.into_iter().partition(|subject| subject.reference.broken.is_none());
     let of_reference = |subject: Subject<'_>| Failure {
-        replay: Replay { scenario: subject.simulation.file.clone(), seed: 0, plan: Plan::default() },
-        outcome: subject.reference.outcome,
+        replay: subject.replay(0, Plan::default()),
+        outcome: subject.reference,
     };
     let mut failures: Vec<Failure> = broken.into_iter().map(of_reference).collect();
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
@@ -121,8 +121,8 @@ fn repeat(
             .hint("name it with --scenario, as the line does"));
     };
     let outcome = match replay.plan.0.is_empty() && replay.seed == 0 {
-        true => subject.reference.outcome,
-        false => subject.simulation.run(replay.seed, &replay.plan, &subject.reference)?,
+        true => subject.reference,
+        false => subject.run(replay.seed, &replay.plan)?,
     };
     let verdict = if outcome.broken.is_some() { CommandStatus::Failed } else { CommandStatus::Fine };
     let failure = Failure { replay: replay.clone(), outcome };

@@ -127,11 +127,14 @@ fn response(code: u16, bytes: Bytes) -> http::Response<Body> {
 /// Counts the calls of guests, and records where an answer did not depend only on its request.
 #[derive(Debug, Default)]
 pub(super) struct Impure {
-    found: Mutex<Option<Caught>>,
-    beyond: Mutex<Option<String>>,
+    pub(super) caught: OnceLock<Caught>,
+    /// A parsed answer that took more memory than its call was granted.
+    pub(super) beyond: OnceLock<String>,
     kinds: OnceLock<Arc<Kinds>>,
-    unfit: Mutex<Option<String>>,
-    trapped: Mutex<Option<String>>,
+    /// A field of an answer that its kind does not have.
+    pub(super) unfit: OnceLock<String>,
+    /// The first request at which a guest trapped.
+    pub(super) trapped: OnceLock<String>,
     asked: AtomicU64,
 }
 
@@ -145,42 +148,22 @@ pub(super) struct Caught {
 }
 
 impl Impure {
-    pub(super) fn caught(&self) -> Option<Caught> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// A parsed answer that took more memory than its call was granted.
-    pub(super) fn beyond(&self) -> Option<String> {
-        self.beyond.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// From now on, checks that answers have only fields that their kinds have.
     pub(super) fn compare_with(&self, kinds: &Arc<Kinds>) {
         // A second call would set the same value.
         let _ = self.kinds.set(Arc::clone(kinds));
     }
 
-    /// A field of an answer that its kind does not have.
-    pub(super) fn unfit(&self) -> Option<String> {
-        self.unfit.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The first request at which a guest trapped.
-    pub(super) fn trapped(&self) -> Option<String> {
-        self.trapped.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     fn note_trap(&self, error: &CallError, request: &str) {
         if error.origin == Origin::Engine && error.failure.reason == reasons::TRAP {
-            let mut trapped = self.trapped.lock().unwrap_or_else(PoisonError::into_inner);
-            trapped.get_or_insert_with(|| request.to_owned());
+            self.trapped.get_or_init(|| request.to_owned());
         }
     }
 
     fn fit(&self, response: &Response) {
         let Some(kinds) = self.kinds.get() else { return };
         if let Err(failure) = offline::run::fits(kinds, response) {
-            self.unfit.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure.to_string());
+            self.unfit.get_or_init(|| failure.to_string());
         }
     }
 
@@ -202,7 +185,7 @@ impl Impure {
                 format!("values were made of an answer that goes beyond its limits: {what}")
             }
         };
-        self.beyond.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
+        self.beyond.get_or_init(|| what);
     }
 
     /// How many times hosts called a guest.
@@ -211,11 +194,7 @@ impl Impure {
     }
 
     pub(super) fn first(&self) -> Option<String> {
-        self.caught().map(|caught| format!("{} the guest answered otherwise", caught.how))
-    }
-
-    fn say(&self, what: impl FnOnce() -> Caught) {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(what);
+        self.caught.get().map(|caught| format!("{} the guest answered otherwise", caught.how))
     }
 }
 
@@ -250,7 +229,7 @@ pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> Call
         let compare = |text: &str, how: &'static str| {
             let again = call(text);
             if said(&again) != said(&first) {
-                impure.say(|| Caught { how, first: said(&first), again: said(&again) });
+                impure.caught.get_or_init(|| Caught { how, first: said(&first), again: said(&again) });
             }
         };
         compare(text, "asked the same again");

@@ -2,55 +2,81 @@
 //! swapped, and a [`Plan`] says what goes wrong between the gateways and the API server.
 //!
 //! A [`Setting`] is a cluster with the Views of guest-farm. A [`Simulation`] runs a copy of it, on one thread whose time stands still until
-//! nothing is left to do. What users do follows from the seed. A garbage collector works on what Llamas own, through the view. [`search`](mod@search) runs many plans, and shortens those that break a
-//! [`Property`].
+//! nothing is left to do. What users do follows from the seed. A garbage collector works on what Llamas own, through the view.
+//! [`choice`] makes plans.
 
+pub mod choice;
 mod collector;
+mod fault;
 mod gateways;
 mod guests;
 mod informer;
 mod ledger;
 mod objects;
-mod plan;
 mod properties;
 mod rights;
 mod script;
-pub mod search;
 mod users;
 mod world;
 
-use std::{
-    collections::BTreeSet,
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, ensure};
 use jiff::Timestamp;
 use pintle_api::module_objects;
 use pintle_engine::{Digest, Engine, Module};
 use pintle_offline as offline;
-use pintle_runtime::clock;
 use pintle_simulator::{Act, ApiServer, Options};
 use pintle_wit::names::ANNOTATION_SUSPEND;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    run::{EPOCH, SETTING, in_stopped_time},
-    script::TraceEntry,
+    plan::AnyFault,
+    run::{EPOCH, Replicas, SETTING, Simulate, in_stopped_time, repeatable},
     seam::Seams,
+    search,
 };
 use collector::Collector;
-use gateways::{Request, Setup};
-use guests::Guests;
+use gateways::Request;
 use informer::{Begin, Informer};
 use ledger::Ledger;
-use world::{Made, World, view};
+use rights::Rights;
+use world::{World, view};
 
-pub use plan::{Fault, OnEvent, OnRequest, Plan, Replay, STEPS, VIEWS};
-pub use properties::{Broken, Property};
+pub use fault::{Fault, OnEvent, OnRequest, Plan, Replay, VIEWS};
+pub use gateways::Gateways;
+pub use properties::Property;
+
+/// The outcome of a run of the gateway.
+pub type RunOutcome = crate::run::RunOutcome<Gateways>;
+
+/// A property that did not hold.
+type Broken = crate::run::Broken<Property>;
+
+/// The gateway, and the run that says how many places there are.
+pub type Subject<'a> = search::Subject<Simulation<'a>>;
+
+impl Replicas for Gateways {
+    type Fault = Fault;
+    type Class = String;
+    type Property = Property;
+    type Evidence = ();
+
+    const PREFIX: &'static str = "gateway-";
+    const REPEATABLE: Property = Property::Repeatable;
+
+    fn classes() -> Vec<String> {
+        Self::classes_of(&Fault::samples())
+    }
+
+    fn classes_of(faults: &[Fault]) -> Vec<String> {
+        let mut classes: Vec<String> = faults.iter().filter_map(Fault::class).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        classes
+    }
+}
 
 /// The namespace in which everything happens.
 const NAMESPACE: &str = "farm";
@@ -107,23 +133,17 @@ impl Setting {
         objects.extend(sample.iter().cloned().map(with_more_than_is_shown).map(omitting));
         objects.extend(["a", "b"].map(|name| objects::new_record(name, 10)));
         let empty = ApiServer::new(Options::default());
-        let setup = Setup {
-            server: empty.clone(),
-            engine: engine.clone(),
-            seed: SETTING,
-            guests: Arc::new(Guests::new(other)),
-            upstream: None,
-            front: None,
-        };
         let (base, epoch) = in_stopped_time(async {
-            let world = World::new(Made { base: &empty, epoch: EPOCH, plan: &Plan::default(), setup });
+            let gateways = Gateways::new(&engine, other, SETTING, (None, None));
+            let world = World::new(&empty, EPOCH, SETTING, &Plan::default(), gateways);
+            world.server.set_access(Box::new(Rights));
             for object in objects {
                 let done = world.server.act("keeper", &Act::Create(object.clone()));
                 done.map_err(|failure| {
                     anyhow::anyhow!("{} {}: {failure:?}", object["kind"], object["metadata"]["name"])
                 })?;
             }
-            world.start_gateways().await?;
+            world.start().await?;
             tokio::time::sleep(QUIET).await;
             for name in ["llamas", "farmpods"] {
                 let view =
@@ -134,7 +154,7 @@ impl Setting {
                     view["status"]
                 );
             }
-            world.end();
+            world.kill();
             anyhow::Ok((world.server.clone(), world.now()))
         })??;
         base.compact();
@@ -185,42 +205,6 @@ pub struct Simulation<'a> {
     front: Option<Seams>,
 }
 
-/// The outcome of a run.
-#[derive(Clone, Debug)]
-pub struct RunOutcome {
-    /// How many requests the gateways made while the plan happened.
-    pub requests: u32,
-    /// Which of them write, counted from 1.
-    pub writes: Vec<u32>,
-    /// How many events their watches brought.
-    pub events: u32,
-    /// The faults of the plan that happened.
-    pub hit: BTreeSet<Fault>,
-    /// The first property that did not hold.
-    pub broken: Option<Broken>,
-    /// Everything that happened.
-    pub steps: Vec<TraceEntry>,
-}
-
-impl RunOutcome {
-    /// A number that differs for runs that differ.
-    pub fn hash(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        for step in &self.steps {
-            (step.at, &step.who, &step.what).hash(&mut hasher);
-        }
-        hasher.finish()
-    }
-
-    /// The last steps before a property was seen to be broken, a line each.
-    pub fn last_steps(&self, count: usize) -> String {
-        let until = self.broken.as_ref().and_then(|broken| broken.at).unwrap_or(Duration::MAX);
-        let before: Vec<&TraceEntry> = self.steps.iter().filter(|step| step.at <= until).collect();
-        let lines = before.iter().skip(before.len().saturating_sub(count)).map(|step| format!("{step}\n"));
-        lines.collect()
-    }
-}
-
 impl<'a> Simulation<'a> {
     /// A simulation of sound gateways.
     pub fn new(setting: &'a Setting) -> Self {
@@ -234,44 +218,26 @@ impl<'a> Simulation<'a> {
         Self { upstream, front, ..self }
     }
 
-    /// Runs a plan.
-    ///
-    /// # Errors
-    /// When the machine lacks the resources for a run.
-    pub fn run(&self, seed: u64, plan: &Plan) -> anyhow::Result<RunOutcome> {
-        clock::forbid();
-        let outcome = in_stopped_time(self.simulate(seed, plan));
-        let touched = clock::touched();
-        let mut outcome = outcome?;
-        if let Some(touched) = touched {
-            let what = format!("a gateway asked the operating system for {touched}");
-            outcome.broken = Some(Broken::new(Property::Repeatable, what));
-        }
-        Ok(outcome)
-    }
-
     async fn simulate(&self, seed: u64, plan: &Plan) -> RunOutcome {
         let Setting { engine, base, epoch, other, .. } = self.setting;
-        let setup = Setup {
-            server: base.clone(),
-            engine: engine.clone(),
-            seed: seed + 1,
-            guests: Arc::new(Guests::new(*other)),
-            upstream: self.upstream.clone(),
-            front: self.front.clone(),
-        };
-        let world = World::new(Made { base, epoch: *epoch, plan, setup });
+        let seams = (self.upstream.clone(), self.front.clone());
+        let gateways = Gateways::new(engine, *other, seed + 1, seams);
+        let world = World::new(base, *epoch, seed + 1, plan, gateways);
+        world.server.set_access(Box::new(Rights));
         let broken = live(&world, seed, plan).await.err();
-        world.end();
-        let script = world.script();
-        RunOutcome {
-            requests: script.requests,
-            writes: script.writes.clone(),
-            events: script.events,
-            hit: script.hit.clone(),
-            broken,
-            steps: script.steps.clone(),
-        }
+        world.end(broken, ())
+    }
+}
+
+impl Simulate for Simulation<'_> {
+    type Replicas = Gateways;
+
+    fn name(&self) -> &str {
+        VIEWS
+    }
+
+    fn outcome(&self, seed: u64, plan: &Plan, _: Option<&RunOutcome>) -> anyhow::Result<RunOutcome> {
+        repeatable(self.simulate(seed, plan))
     }
 }
 
@@ -292,7 +258,7 @@ fn informers() -> Vec<Arc<Informer>> {
 
 async fn live(world: &Arc<World>, seed: u64, plan: &Plan) -> Result<(), Broken> {
     let serves = |what: String| Broken::new(Property::Serves, what);
-    world.start_gateways().await.map_err(|error| serves(format!("{error:#}")))?;
+    world.start().await.map_err(|error| serves(format!("{error:#}")))?;
     let informers = informers();
     let mut clients = JoinSet::new();
     for informer in &informers {
@@ -302,10 +268,10 @@ async fn live(world: &Arc<World>, seed: u64, plan: &Plan) -> Result<(), Broken> 
     let graph = graph.ok_or_else(|| serves("nobody follows the metadata".into()))?;
     clients.spawn(Collector::new(Arc::clone(world), graph).run());
     let reader = tokio::spawn(users::read(Arc::clone(world), seed));
-    world.script().armed = true;
-    users::act(Arc::clone(world), seed, plan.steps).await;
+    world.arm(true);
+    users::act(Arc::clone(world), seed, plan.steps()).await;
     reader.abort();
-    world.script().armed = false;
+    world.arm(false);
     world.settle().await;
     tokio::time::sleep(QUIET).await;
     for plural in ["llamas", "farmpods", "llamas", "farmpods"] {
@@ -321,7 +287,7 @@ async fn live(world: &Arc<World>, seed: u64, plan: &Plan) -> Result<(), Broken> 
     informers.iter().try_for_each(|informer| properties::in_the_end(world, informer))?;
     clients.abort_all();
     // What the plan has left to go wrong does so now.
-    world.script().armed = true;
+    world.arm(true);
     world.remove_view();
     tokio::time::sleep(QUIET).await;
     properties::leaves_nothing_behind(world)

@@ -100,7 +100,9 @@ impl Screen {
         let (reason, wrong) = match &lease {
             Some(lease) if is_held(lease, now) => ("Leading", None),
             Some(_) => ("NobodyLeads", Some("no host renews the Lease: nothing is reconciled")),
-            None => ("LeaseMissing", Some("no host has led here; one with --leader-elect=false makes no Lease")),
+            None => {
+                ("LeaseMissing", Some("no host has led here; one with --leader-elect=false makes no Lease"))
+            }
         };
         let status = if wrong.is_none() { "True" } else { "False" };
         self.table.row(["host".into(), status.into(), reason.into()]);
@@ -132,9 +134,10 @@ impl Screen {
 fn is_held(lease: &LeaseSpec, now: Timestamp) -> bool {
     let is_given_up = lease.holder_identity.as_deref().unwrap_or_default().is_empty();
     let duration = SignedDuration::from_secs(lease.lease_duration_seconds.unwrap_or_default().into());
-    lease.renew_time.as_ref().is_some_and(|renewed| {
-        !is_given_up && now.duration_since(renewed.0) <= duration + CLOCK_DIFFERENCE
-    })
+    lease
+        .renew_time
+        .as_ref()
+        .is_some_and(|renewed| !is_given_up && now.duration_since(renewed.0) <= duration + CLOCK_DIFFERENCE)
 }
 
 /// What is wrong with an object, in lines: the conditions that should be True and are not, and what to do.
@@ -176,25 +179,33 @@ mod tests {
 
     async fn shown(objects: &[serde_json::Value]) -> (String, bool) {
         let (_server, client) = cluster(&[objects, &[lease(clock::now())]].concat());
-        let screen = look(&client, "pintle-system").await.unwrap();
+        let screen = look(&client, "default").await.unwrap();
         (screen.text(), screen.is_well)
     }
 
     fn lease(renewed: Timestamp) -> serde_json::Value {
-        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "pintle", "namespace": "pintle-system"},
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "pintle", "namespace": "default"},
             "spec": {"holderIdentity": "pintle-7", "leaseDurationSeconds": 10, "renewTime": format!("{renewed:.6}")}})
     }
 
     #[tokio::test]
     async fn where_no_host_runs_nothing_is_called_ready() {
         let (server, client) = cluster(&[]);
-        let looks_at = async || look(&client, "pintle-system").await.unwrap();
+        let looks_at = async || look(&client, "default").await.unwrap();
         let missing = looks_at().await;
-        assert!(!missing.is_well && missing.text().contains("host   False   LeaseMissing\n"), "{}", missing.text());
+        assert!(
+            !missing.is_well && missing.text().contains("host   False   LeaseMissing\n"),
+            "{}",
+            missing.text()
+        );
         let ago = clock::now() - SignedDuration::from_secs(60);
         server.act("test", &pintle_simulator::Act::Create(lease(ago))).unwrap();
         let expired = looks_at().await;
-        assert!(!expired.is_well && expired.text().contains("host   False   NobodyLeads\n"), "{}", expired.text());
+        assert!(
+            !expired.is_well && expired.text().contains("host   False   NobodyLeads\n"),
+            "{}",
+            expired.text()
+        );
     }
 
     #[tokio::test]
@@ -259,6 +270,6 @@ module/new     Unknown   <none>
         let cascade = pintle_simulator::Cascade::Background;
         let target = crd_named("views.pintle.dev");
         server.act("test", &pintle_simulator::Act::Delete { target, cascade }).unwrap();
-        assert!(look(&client, "pintle-system").await.unwrap().is_well);
+        assert!(look(&client, "default").await.unwrap().is_well);
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 fn run(text: &str, seam: fn() -> Arc<dyn Seam>) -> Option<String> {
     let setting = Setting::new(&[], &[], &[], &[]).unwrap();
     let simulation = Simulation::new(&setting, "scenarios/in-the-way.yaml", text, &modules::resolve).unwrap();
-    let outcome = simulation.with_seams(Arc::new(seam)).reference(0).unwrap().outcome;
+    let outcome = simulation.with_seams(Arc::new(seam)).reference(0).unwrap();
     let broken = outcome.broken.as_ref()?;
     Some(format!("{broken}\n{}", outcome.last_steps(20)))
 }

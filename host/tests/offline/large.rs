@@ -68,7 +68,7 @@ fn an_answer_that_needs_more_than_its_call_was_granted_is_asked_for_once_more_an
         Arc::new(Large { calls: Arc::clone(&counted), short: Arc::clone(&counted_short) })
     }));
     let reference = simulation.reference(0).unwrap();
-    assert!(reference.outcome.broken.is_none(), "{}", reference.outcome.broken.unwrap());
+    assert!(reference.broken.is_none(), "{}", reference.broken.unwrap());
     let (calls, short) = (calls.load(Ordering::Relaxed), short.load(Ordering::Relaxed));
     // A host asks its guests three times of each question here; it learns with the first, and is told the same in each run of it.
     assert!((1..=6).contains(&short) && calls > 100, "{short} of {calls} calls");

@@ -57,7 +57,7 @@ fn a_panic_in_a_pass_is_that_roots_failure_and_nothing_elses() {
     let setting = Setting::new(&objects("guest-webserver/crd.yaml"), &[module], &[], &reconciler).unwrap();
     let healthy = Simulation::new(&setting, "panic.yaml", SCENARIO, &modules::resolve).unwrap();
     let healthy = healthy.reference(0).unwrap();
-    assert!(healthy.outcome.broken.is_none(), "{:?}", healthy.outcome.broken);
+    assert!(healthy.broken.is_none(), "{:?}", healthy.broken);
 
     let calls = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&calls);

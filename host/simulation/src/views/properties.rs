@@ -2,7 +2,7 @@
 
 mod deletions;
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, fmt};
 
 use pintle_simulator::{Record, Verb};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use deletions::Deletions;
 
 use super::{
-    MODULES, NAMESPACE, collection,
+    Broken, MODULES, NAMESPACE, collection,
     gateways::{Answer, Content, Request},
     informer::Informer,
     ledger::{Ledger, Version, can_be_shown, exchanged, expected_as, shown, without_uid},
@@ -40,10 +40,10 @@ pub enum Property {
     Repeatable,
 }
 
-impl Property {
+impl fmt::Display for Property {
     /// Its code in docs/simulator.md.
-    pub fn letter(self) -> &'static str {
-        match self {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Self::Believed => "G1",
             Self::Found => "G2",
             Self::Declared => "G3",
@@ -52,35 +52,7 @@ impl Property {
             Self::Cascades => "G6",
             Self::Serves => "serves",
             Self::Repeatable => "repeatable",
-        }
-    }
-}
-
-/// A property that did not hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
-    /// The property.
-    pub property: Property,
-    /// When it was seen, since the run began.
-    pub at: Option<Duration>,
-    /// What was found.
-    pub what: String,
-}
-
-impl Broken {
-    pub(super) fn new(property: Property, what: impl Into<String>) -> Self {
-        Self { property, at: None, what: what.into() }
-    }
-
-    fn at(property: Property, at: Duration, what: String) -> Self {
-        Self { property, at: Some(at), what }
-    }
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.property.letter(), self.what)?;
-        self.at.map_or(Ok(()), |at| write!(f, "\n  at {:.3} s", at.as_secs_f64()))
+        })
     }
 }
 

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::{
     super::{
-        plan::{Plan, Reach},
-        run::{Evidence, Reference},
+        Evidence, RunOutcome,
+        fault::{Plan, Reach},
         script::{Asked, Troubled, is_host},
         world::World,
     },
@@ -42,7 +42,7 @@ pub(super) fn delays(world: &World) -> BTreeMap<ObjectRef, Vec<Option<Duration>>
             told.entry(uid(after)).or_default().push((*time, observed));
         }
         let mut delays: BTreeMap<ObjectRef, Vec<Option<Duration>>> = BTreeMap::new();
-        for asked in script.asked.iter().filter(|asked| roots.contains(&asked.object)) {
+        for asked in script.memory.asked.iter().filter(|asked| roots.contains(&asked.object)) {
             let Asked { at, object, uid, generation } = asked;
             let told = told.get(uid.as_str()).into_iter().flatten();
             let first = told.into_iter().find(|(_, observed)| observed >= generation);
@@ -59,7 +59,7 @@ fn troubled(world: &World, plan: &Plan) -> Option<BTreeSet<ObjectRef>> {
     if plan.0.iter().any(|fault| fault.reach() == Reach::Everybody) {
         return None;
     }
-    let said = script.troubled.clone();
+    let said = script.memory.troubled.clone();
     drop(script);
     let snapshot = world.server.snapshot();
     let mut troubled = BTreeSet::new();
@@ -99,10 +99,10 @@ pub(in super::super) fn isolated(
     world: &World,
     evidence: &Evidence,
     plan: &Plan,
-    reference: &Reference,
+    reference: &RunOutcome,
 ) -> Result<(), Broken> {
     let Some(troubled) = troubled(world, plan) else { return Ok(()) };
-    for (root, expected) in &reference.outcome.evidence.delays {
+    for (root, expected) in &reference.evidence.delays {
         let Some(found) = evidence.delays.get(root).filter(|_| !troubled.contains(root)) else { continue };
         for (found, expected) in found.iter().zip(expected) {
             if let (Some(found), Some(expected)) = (found, expected)
@@ -113,7 +113,7 @@ pub(in super::super) fn isolated(
                     "{root} was answered for after {found:?} instead of {expected:?}, although what goes wrong concerns {} alone",
                     who.join(", ")
                 );
-                return Err(Broken { property: Property::Isolated, step: None, what });
+                return Err(Broken::new(Property::Isolated, what));
             }
         }
     }

@@ -8,11 +8,10 @@ use std::{
 use pintle_runtime::clock::Random;
 
 use super::{
-    Class, Fault, OnEvent, OnRequest, OnWrite, Plan, PlanError, Reference, Replay, RunOutcome, Simulation,
-    TraceEntry,
-    plan::RIVAL,
-    script::{STARTS, is_host},
+    Class, Fault, Hosts, OnEvent, OnRequest, OnWrite, Plan, Replay, Subject,
+    fault::{RIVAL, Reach},
 };
+use crate::{corpus::places, search::Effort};
 
 /// With this many writes or fewer, every pair of crashes is a plan. With more, [`PAIRS_DRAWN`] pairs are drawn.
 const PAIRS_UP_TO: u32 = 12;
@@ -26,28 +25,6 @@ const LAGS: [u64; 7] = [10, 30, 100, 400, 1000, 3000, 9000];
 /// How far each host's wall clock is behind that of the host before it, in seconds.
 const SKEWS: [u64; 4] = [1, 30, 600, 7200];
 
-/// The share of each class among the plans. The classes are those of docs/simulator.md; every other plan is a mixture. Places at which a
-/// host can crash, or get wrong information, have the largest weights: most bugs were found there.
-const WEIGHTS: [(Class, u64); 17] = [
-    (Class::Crash, 10),
-    (Class::LostWrite, 14),
-    (Class::TwoCrashes, 6),
-    (Class::OldView, 8),
-    (Class::Lag, 2),
-    (Class::HiddenEvent, 9),
-    (Class::DisorderedEvent, 8),
-    (Class::EndedWatch, 9),
-    (Class::FailedRequest, 9),
-    (Class::Rivals, 4),
-    (Class::Meddling, 8),
-    (Class::Recreated, 2),
-    (Class::Churn, 2),
-    (Class::BadSwap, 2),
-    (Class::BrokenSwap, 1),
-    (Class::Clocks, 2),
-    (Class::Mixed, 24),
-];
-
 /// What plans may contain.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Menu {
@@ -57,51 +34,48 @@ pub struct Menu {
 
 impl Menu {
     fn writes(self) -> impl Iterator<Item = OnWrite> {
-        let needs_spare = |what: &OnWrite| {
-            matches!(
-                what,
-                OnWrite::SwapTraps | OnWrite::SwapBroken | OnWrite::SwapLoops | OnWrite::SwapAllocates
-            )
-        };
+        let needs_spare =
+            |what: &OnWrite| Fault::Write(0, *what).reach() == Reach::Kind && *what != OnWrite::SwapMissing;
         OnWrite::ALL.iter().copied().filter(move |what| self.spares || !needs_spare(what))
     }
 }
 
 /// Every plan with one fault, pairs of crashes, and faults beside a second host.
 pub fn single(subject: &Subject<'_>, menu: Menu) -> Vec<Plan> {
-    let run = &subject.reference.outcome;
+    let run = &subject.reference;
+    let write_count = run.writes.len() as u32;
     let mut plans: Vec<Plan> =
-        LAGS.iter().map(|by| Plan(vec![Fault::Lag(Duration::from_millis(*by))])).collect();
+        LAGS.iter().map(|by| Plan::of([Fault::Lag(Duration::from_millis(*by))])).collect();
     let writes = Writes::of(subject);
-    plans.extend(writes.may_have_rivals().then(|| Plan(vec![Fault::Rival])));
-    plans.extend(SKEWS.iter().map(|by| Plan(vec![Fault::Skew(Duration::from_secs(*by))])));
-    for number in 1..=run.writes {
+    plans.extend(writes.may_have_rivals().then(|| Plan::of([Fault::Rival])));
+    plans.extend(SKEWS.iter().map(|by| Plan::of([Fault::Skew(Duration::from_secs(*by))])));
+    for number in 1..=write_count {
         let fitting = menu.writes().filter(|what| writes.may_befall(number, *what));
-        plans.extend(fitting.map(|what| Plan(vec![Fault::Write(number, what)])));
+        plans.extend(fitting.map(|what| Plan::of([Fault::Write(number, what)])));
         let beside_a_rival = [OnWrite::Partition, OnWrite::CrashAfter, OnWrite::CrashBefore];
         for what in beside_a_rival.into_iter().filter(|_| writes.may_have_rivals()) {
-            plans.push(Plan(vec![Fault::Write(number, what), Fault::Rival]));
+            plans.push(Plan::of([Fault::Write(number, what), Fault::Rival]));
         }
     }
     for number in 1..=run.events {
-        plans.extend(writes.events().map(|what| Plan(vec![Fault::Event(number, what)])));
+        plans.extend(writes.events().map(|what| Plan::of([Fault::Event(number, what)])));
     }
     for number in 1..=run.requests {
-        plans.extend(OnRequest::ALL.iter().map(|what| Plan(vec![Fault::Request(number, *what)])));
+        plans.extend(OnRequest::ALL.iter().map(|what| Plan::of([Fault::Request(number, *what)])));
     }
     let pair = |first, second| {
-        Plan(vec![Fault::Write(first, OnWrite::CrashAfter), Fault::Write(second, OnWrite::CrashAfter)])
+        Plan::of([Fault::Write(first, OnWrite::CrashAfter), Fault::Write(second, OnWrite::CrashAfter)])
     };
-    if run.writes <= PAIRS_UP_TO {
+    if write_count <= PAIRS_UP_TO {
         plans.extend(
-            (1..=run.writes)
-                .flat_map(|first| (first + 1..=run.writes).map(move |second| pair(first, second))),
+            (1..=write_count)
+                .flat_map(|first| (first + 1..=write_count).map(move |second| pair(first, second))),
         );
     } else {
-        let mut random = Random::new(run.writes.into());
+        let mut random = Random::new(write_count.into());
         plans.extend((0..PAIRS_DRAWN).map(|_| {
-            let first = place(&mut random, run.writes - 1);
-            pair(first, first + place(&mut random, run.writes - first))
+            let first = place(&mut random, write_count - 1);
+            pair(first, first + place(&mut random, write_count - first))
         }));
     }
     plans
@@ -116,7 +90,7 @@ struct Writes<'a> {
 
 impl<'a> Writes<'a> {
     fn of(subject: &'a Subject<'_>) -> Self {
-        let places = places(&subject.reference.outcome.steps).filter(|(place, _)| place.starts_with('w'));
+        let places = places::<Hosts>(&subject.reference.steps).filter(|(place, _)| place.starts_with('w'));
         let without = subject.simulation.scenario().without.as_ref();
         Self {
             writes: places.map(|(_, what)| what).collect(),
@@ -140,7 +114,8 @@ impl<'a> Writes<'a> {
         if self.without.iter().any(|word| word == what.word()) {
             return false;
         }
-        if !Fault::Write(number, what).meddles() {
+        let class = Fault::Write(number, what).class();
+        if !class.meddles() {
             return true;
         }
         let write = (number as usize).checked_sub(1).and_then(|index| self.writes.get(index));
@@ -150,14 +125,7 @@ impl<'a> Writes<'a> {
         let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
         let is_own = matches!(resource, "modules" | "reconcilers");
         let is_child = subresource.is_empty() && resource != "secrets";
-        let needs_child = matches!(
-            what,
-            OnWrite::Edit
-                | OnWrite::Delete
-                | OnWrite::StripLabels
-                | OnWrite::StripOwner
-                | OnWrite::StripManaged
-        );
+        let needs_child = class == Class::Meddling && what != OnWrite::EditStatus;
         !is_own && (is_child || !needs_child)
     }
 }
@@ -169,7 +137,8 @@ fn place(random: &mut Random, of: u32) -> u32 {
 
 /// The plan of a seed: a few random faults at random places.
 pub fn mixed(subject: &Subject<'_>, menu: Menu, seed: u64) -> Plan {
-    let run = &subject.reference.outcome;
+    let run = &subject.reference;
+    let write_count = run.writes.len() as u32;
     let mut random = Random::new(seed);
     let (writes, known) = (menu.writes().collect::<Vec<OnWrite>>(), Writes::of(subject));
     let pick = |random: &mut Random, length: usize| random.below(length as u64) as usize;
@@ -185,7 +154,7 @@ pub fn mixed(subject: &Subject<'_>, menu: Menu, seed: u64) -> Plan {
         };
         faults.insert(match kind {
             0 => {
-                let number = place(&mut random, run.writes);
+                let number = place(&mut random, write_count);
                 let fitting: Vec<&OnWrite> =
                     writes.iter().filter(|what| known.may_befall(number, **what)).collect();
                 Fault::Write(number, *fitting[pick(&mut random, fitting.len())])
@@ -206,74 +175,40 @@ pub fn mixed(subject: &Subject<'_>, menu: Menu, seed: u64) -> Plan {
         3 => drop(faults.insert(Fault::Skew(Duration::from_secs(SKEWS[pick(&mut random, SKEWS.len())])))),
         _ => {}
     }
-    Plan(faults.into_iter().collect())
+    Plan::of(faults)
 }
 
-/// A scenario, and the run that others are compared with.
-pub struct Subject<'a> {
-    /// The scenario.
-    pub simulation: Simulation<'a>,
-    /// Its run without faults.
-    pub reference: Reference,
+/// The classes of a plan of these faults. More than one crash is a class of its own, and so is a mixture.
+pub(super) fn classes(faults: &[Fault]) -> Vec<Class> {
+    let mut classes: Vec<Class> = faults.iter().map(Fault::class).collect();
+    classes.extend((faults.iter().filter(|fault| fault.crashes()).count() > 1).then_some(Class::TwoCrashes));
+    classes.extend((stratum(faults) == Class::Mixed).then_some(Class::Mixed));
+    classes.sort_unstable();
+    classes.dedup();
+    classes
 }
 
-/// A plan for one of several subjects.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chosen {
-    /// Which subject.
-    pub subject: usize,
-    /// The seed of the run.
-    pub seed: u64,
-    /// What goes wrong.
-    pub plan: Plan,
-}
-
-impl Plan {
-    /// The classes of its faults, and whether it is a mixture.
-    pub(super) fn kinds(&self) -> Vec<Class> {
-        let mut kinds = self.classes();
-        kinds.extend((self.stratum() == Class::Mixed).then_some(Class::Mixed));
-        kinds
+/// The class of a plan of these faults when plans are chosen.
+fn stratum(faults: &[Fault]) -> Class {
+    match faults {
+        [one] => one.class(),
+        [first, second] if first.crashes() && second.crashes() => Class::TwoCrashes,
+        [_, Fault::Rival] => Class::Rivals,
+        _ => Class::Mixed,
     }
-
-    /// The class of the plan when plans are chosen.
-    fn stratum(&self) -> Class {
-        let alone = |fault: &Fault| Plan(vec![*fault]).classes().first().copied().unwrap_or(Class::Mixed);
-        match self.0.as_slice() {
-            [one] => alone(one),
-            [first, second] if first.crashes() && second.crashes() => Class::TwoCrashes,
-            [_, Fault::Rival] => Class::Rivals,
-            _ => Class::Mixed,
-        }
-    }
-}
-
-/// The size of a search.
-#[derive(Clone, Copy, Debug)]
-pub struct Effort {
-    /// The number of plans.
-    pub plans: usize,
-    /// The first seed of the mixed plans.
-    pub seed: u64,
-    /// The number of runs at the same time.
-    pub threads: usize,
-    /// The most failures that are shortened and kept.
-    pub failures_max: usize,
-    /// One in this many plans is run twice, to see that both runs are the same. With 0, none is.
-    pub again_every: usize,
 }
 
 impl Subject<'_> {
     /// Whether every search tries every place of it.
     pub fn is_small(&self) -> bool {
         const PLACES_MAX: u32 = 60;
-        self.reference.outcome.writes + self.reference.outcome.events <= PLACES_MAX
+        self.reference.writes.len() as u32 + self.reference.events <= PLACES_MAX
     }
 
     /// The rough cost of a run, without a unit. It is counted and not timed, so that plans do not depend on the machine.
     fn cost(&self) -> u64 {
         const BYTES_A_REQUEST: usize = 10_000;
-        let RunOutcome { requests, events, .. } = self.reference.outcome;
+        let (requests, events) = (self.reference.requests, self.reference.events);
         u64::from(30 + requests + events) + (self.simulation.module_bytes / BYTES_A_REQUEST) as u64
     }
 }
@@ -288,18 +223,19 @@ struct Stratum {
 
 /// The plans for a search: first those of the corpus, then every place of small scenarios, then plans of all classes up to the number asked
 /// for. A smaller search has the first plans of a larger one.
-pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &Effort) -> Vec<Chosen> {
-    let mut chosen: Vec<Chosen> = Vec::new();
+pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &Effort) -> Vec<Replay> {
+    let mut chosen: Vec<Replay> = Vec::new();
     let mut known: BTreeSet<(usize, Plan)> = BTreeSet::new();
     for replay in corpus {
         let of = subjects.iter().position(|subject| subject.simulation.file == replay.scenario);
-        if let Some(subject) = of.filter(|subject| known.insert((*subject, replay.plan.clone()))) {
-            chosen.push(Chosen { subject, seed: replay.seed, plan: replay.plan.clone() });
+        if of.is_some_and(|subject| known.insert((subject, replay.plan.clone()))) {
+            chosen.push(replay.clone());
         }
     }
+    let line = |subject: usize, seed, plan| subjects.get(subject).map(|of| of.replay(seed, plan));
     for (subject, plan) in whole(subjects) {
         if chosen.len() < effort.plans && known.insert((subject, plan.clone())) {
-            chosen.push(Chosen { subject, seed: 0, plan });
+            chosen.extend(line(subject, 0, plan));
         }
     }
     let mut strata = strata(subjects, menu, effort.seed);
@@ -334,7 +270,7 @@ pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &E
         debug_assert!(*kind == Class::Mixed || of_seed == 0);
         if known.insert((subject, plan.clone())) {
             stratum.taken += 1;
-            chosen.push(Chosen { subject, seed: of_seed, plan });
+            chosen.extend(line(subject, of_seed, plan));
         }
     }
     chosen
@@ -346,7 +282,7 @@ fn whole(subjects: &[Subject<'_>]) -> impl Iterator<Item = (usize, Plan)> {
     const OF_WRITES: [OnWrite; 3] = [OnWrite::CrashAfter, OnWrite::LostReply, OnWrite::CrashBefore];
     const OF_EVENTS: [OnEvent; 4] = [OnEvent::Hide, OnEvent::Late, OnEvent::Duplicate, OnEvent::Compact];
     let of = |(index, subject): (usize, &Subject<'_>)| {
-        let RunOutcome { writes, events, .. } = subject.reference.outcome;
+        let (writes, events) = (subject.reference.writes.len() as u32, subject.reference.events);
         let known = Writes::of(subject);
         let of_writes = OF_WRITES.into_iter().filter(|what| known.may_befall(1, *what)).collect::<Vec<_>>();
         let of_events =
@@ -357,7 +293,7 @@ fn whole(subjects: &[Subject<'_>]) -> impl Iterator<Item = (usize, Plan)> {
         let of_events = (1..=events).flat_map(move |number| {
             of_events.clone().into_iter().map(move |what| Fault::Event(number, what))
         });
-        let plans = of_writes.chain(of_events).map(move |fault| (index, Plan(vec![fault])));
+        let plans = of_writes.chain(of_events).map(move |fault| (index, Plan::of([fault])));
         subject.is_small().then_some(plans)
     };
     subjects.iter().enumerate().filter_map(of).flatten()
@@ -367,14 +303,14 @@ fn strata(subjects: &[Subject<'_>], menu: Menu, seed: u64) -> BTreeMap<Class, St
     let mut of_kind: BTreeMap<Class, Vec<Vec<Plan>>> = BTreeMap::new();
     for (index, subject) in subjects.iter().enumerate() {
         for plan in single(subject, menu) {
-            let lists = of_kind.entry(plan.stratum()).or_insert_with(|| vec![Vec::new(); subjects.len()]);
+            let lists = of_kind.entry(stratum(&plan.0)).or_insert_with(|| vec![Vec::new(); subjects.len()]);
             if let Some(list) = lists.get_mut(index) {
                 list.push(plan);
             }
         }
     }
     let mut random = Random::new(seed);
-    let stratum = |(kind, weight): (Class, u64)| {
+    let stratum = |kind: Class| {
         let mut lists = of_kind.remove(&kind).unwrap_or_default();
         for list in &mut lists {
             for last in (1..list.len()).rev() {
@@ -389,127 +325,7 @@ fn strata(subjects: &[Subject<'_>], menu: Menu, seed: u64) -> BTreeMap<Class, St
         // A stable sort: plans with the same turn keep their order.
         turns.sort_by_key(|(spent, index, _)| (*spent, *index));
         let left: Vec<(usize, Plan)> = turns.into_iter().map(|(_, index, plan)| (index, plan)).collect();
-        (kind, Stratum { weight, taken: 0, left: left.into_iter() })
+        (kind, Stratum { weight: kind.weight(), taken: 0, left: left.into_iter() })
     };
-    WEIGHTS.map(stratum).into()
-}
-
-/// Why a line of the corpus cannot be run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CorpusError {
-    /// It is not a line to replay.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// It names a place that does not exist.
-    #[error("{line:?}: {why}")]
-    Place {
-        /// The line.
-        line: String,
-        /// What is wrong with the place.
-        why: &'static str,
-    },
-}
-
-/// Reads the plans that once broke a property, one on each line. A line that begins with # is a comment, which says why. A line is either
-/// one to replay, or names the place of one fault by what happens there without faults (`scenarios/prune.yaml late at 2: sees DELETED
-/// secrets`, or `at last`). Such a place stays the same when a change of the host moves its number.
-///
-/// # Errors
-/// For a line that is neither, that is of an unknown scenario, or that names an unknown place.
-pub fn corpus(text: &str, subjects: &[Subject<'_>]) -> Result<Vec<Replay>, CorpusError> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let read = |line: &str| {
-        let place = line.split_once(" at ").and_then(|(fault, place)| Some((fault, place.split_once(": ")?)));
-        let Some((fault, (nth, what))) = place else { return Ok(line.parse()?) };
-        let wrong = |why| CorpusError::Place { line: line.into(), why };
-        let (file, word) = fault.split_once(' ').ok_or_else(|| wrong("no scenario and fault"))?;
-        let of_file = |subject: &&Subject<'_>| subject.simulation.file == file;
-        let subject = subjects.iter().find(of_file).ok_or_else(|| wrong("there is no such scenario"))?;
-        let steps = &subject.reference.outcome.steps;
-        let is_it = |place: &(String, &str)| {
-            place.1.starts_with(what) && format!("{}={word}", place.0).parse::<Fault>().is_ok()
-        };
-        let found = match nth {
-            "last" => places(steps).filter(is_it).last(),
-            nth => {
-                let nth: usize = nth.parse().map_err(|_| wrong("at which place?"))?;
-                places(steps).filter(is_it).nth(nth.wrapping_sub(1))
-            }
-        };
-        let (number, _) = found.ok_or_else(|| wrong("nothing such happens any more"))?;
-        let fault = format!("{number}={word}").parse().map_err(|_| wrong("that cannot befall it"))?;
-        Ok(Replay { scenario: file.into(), seed: 0, plan: Plan(vec![fault]) })
-    };
-    lines.map(read).collect()
-}
-
-/// The places for faults, with the text of the trace: each event as `e3`, each request as `r5`, and each write also as `w2`.
-fn places(steps: &[TraceEntry]) -> impl Iterator<Item = (String, &str)> {
-    let (mut events, mut requests, mut writes) = (0, 0, 0);
-    let of_hosts = steps.iter().filter(|step| is_host(&step.who) && step.what != STARTS);
-    of_hosts.map(|step| step.what.as_str()).flat_map(move |what| {
-        if what.starts_with("sees ") {
-            events += 1;
-            return vec![(format!("e{events}"), what)];
-        }
-        requests += 1;
-        let mut places = vec![(format!("r{requests}"), what)];
-        let (verb, resource) = what.split_once(' ').unwrap_or((what, ""));
-        if matches!(verb, "create" | "update" | "patch" | "apply" | "delete")
-            && !resource.starts_with("events")
-        {
-            writes += 1;
-            places.push((format!("w{writes}"), what));
-        }
-        places
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_corpus_is_lines_to_replay_with_reasons() {
-        let read = corpus("# why\n\nscenarios/a.yaml seed=0 plan=w1=edit\n  # more\n", &[]).unwrap();
-        assert_eq!(read, ["scenarios/a.yaml seed=0 plan=w1=edit".parse().unwrap()]);
-        assert!(corpus("scenarios/a.yaml plan=w1=edit", &[]).is_err());
-        let gone = corpus("scenarios/a.yaml late at 1: sees DELETED secrets", &[]).unwrap_err();
-        assert!(gone.to_string().ends_with("there is no such scenario"), "{gone}");
-    }
-
-    #[test]
-    fn places_are_counted_as_plans_count_them() {
-        let step =
-            |who: &str, what: &str| TraceEntry { at: Duration::ZERO, who: who.into(), what: what.into() };
-        let steps = [
-            step("host-1", "starts"),
-            step("user", "applies Darkroom a/b"),
-            step("host-1", "sees ADDED darkrooms b at 4"),
-            step("host-1", "get configmaps a b"),
-            step("host-1", "create events a b"),
-            step("host-1", "apply configmaps a b"),
-            step("host-1", "sees ADDED configmaps b at 5"),
-            step("host-2", "delete configmaps a b"),
-        ];
-        let found: Vec<(String, &str)> = places(&steps).collect();
-        let expected = [
-            ("e1", "sees ADDED darkrooms b at 4"),
-            ("r1", "get configmaps a b"),
-            ("r2", "create events a b"),
-            ("r3", "apply configmaps a b"),
-            ("w1", "apply configmaps a b"),
-            ("e2", "sees ADDED configmaps b at 5"),
-            ("r4", "delete configmaps a b"),
-            ("w2", "delete configmaps a b"),
-        ];
-        assert_eq!(found, expected.map(|(number, what)| (number.to_owned(), what)));
-    }
-
-    #[test]
-    fn every_class_of_the_catalogue_has_a_weight() {
-        for class in Class::ALL {
-            assert!(WEIGHTS.iter().any(|(kind, weight)| *kind == class && *weight > 0), "{class}");
-        }
-    }
+    Class::ALL.iter().copied().map(stratum).collect()
 }

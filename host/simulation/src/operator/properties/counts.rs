@@ -8,16 +8,11 @@ use pintle_wit::ObjectRef;
 use serde_json::Value;
 
 use super::{
-    super::{
-        class::Class,
-        plan::Plan,
-        run::{Evidence, Reference},
-        script::REQUESTS_MAX,
-        world::World,
-    },
+    super::{Evidence, RunOutcome, class::Class, fault::Plan, world::World},
     Broken, Property, changes,
     delays::delays,
 };
+use crate::script::REQUESTS_MAX;
 
 /// How often the hosts changed an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,7 +53,7 @@ pub(in super::super) fn evidence(world: &World, end: BTreeMap<ObjectRef, Value>)
         }
     });
     let requests = world.script().requests;
-    Evidence { end, counts, requests, delays: delays(world), forced: 0 }
+    Evidence { end, counts, requests, delays: delays(world), ..Evidence::default() }
 }
 
 /// O3 and O10.
@@ -66,14 +61,11 @@ pub(in super::super) fn counted(
     world: &World,
     evidence: &Evidence,
     plan: &Plan,
-    reference: &Reference,
+    reference: &RunOutcome,
 ) -> Result<(), Broken> {
-    let expected = &reference.outcome.evidence;
+    let expected = &reference.evidence;
     let faults = u32::try_from(plan.0.len()).unwrap_or(u32::MAX);
-    let broken = |property, what| {
-        let step = world.script().steps.last().cloned();
-        Err(Broken { property, step, what })
-    };
+    let broken = |property, what| Err(world.broken(property, what));
     // A change that somebody undid is made again, once.
     let meddled = u32::try_from(plan.0.iter().filter(|fault| fault.meddles()).count()).unwrap_or(u32::MAX);
     // A host with an old view creates the children of a root that is gone by now, as every controller does, and the garbage collector

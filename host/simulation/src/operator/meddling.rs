@@ -9,7 +9,7 @@ use pintle_simulator::{Act, Failure, RequestSeen as Request, Verb};
 use pintle_wit::{ObjectRef, names};
 use serde_json::{Map, Value, json};
 
-use super::{plan::OnWrite, script::Troubled, world::World};
+use super::{fault::OnWrite, script::Troubled, world::World};
 
 /// The time after which such a change is reverted.
 const MEDDLED_FOR: Duration = Duration::from_secs(5);
@@ -86,7 +86,7 @@ impl World {
     async fn swap(&self, what: OnWrite, root: &ObjectRef) -> Option<Troubled> {
         let reconciler = self.reconciler_of(root)?;
         let other = format!("{}-{}", what.word(), reconciler.name);
-        let spare = self.spares.iter().find(|(name, _)| *name == other);
+        let spare = self.own.spares.iter().find(|(name, _)| *name == other);
         if what != OnWrite::SwapMissing && spare.is_none() {
             return None;
         }

@@ -1,9 +1,6 @@
 //! Runs scenarios on a cluster in memory: what a scenario does to the cluster, and what it reads from it.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context;
 use pintle_modules::Budget;
@@ -14,7 +11,6 @@ use pintle_wit::ObjectRef;
 use serde_json::Value;
 
 use super::{
-    hosts::Running,
     meddling::named,
     script::{is_about_hosts, is_host},
     world::World,
@@ -66,19 +62,17 @@ impl Backend for World {
 
     async fn stop_host(&self, how: Stop) -> anyhow::Result<()> {
         self.say("user", format!("stops the host: {how:?}").to_lowercase());
-        self.wanted.store(false, Ordering::Relaxed);
-        let hosts: Vec<Running> = self.hosts().drain(..).collect();
-        for host in hosts {
+        for (life, host) in self.take() {
             match how {
-                Stop::Killed => host.kill(),
-                Stop::Gracefully => host.stop().await,
+                Stop::Killed => life.kill(),
+                Stop::Gracefully => host.stop(&life).await,
             }
         }
         Ok(())
     }
 
     async fn start_host(&self) -> anyhow::Result<()> {
-        self.start_hosts().await.context("starting the host")
+        self.start().await.context("starting the host")
     }
 
     async fn preview<T>(
@@ -87,7 +81,7 @@ impl Backend for World {
     ) -> anyhow::Result<T> {
         let clock = Arc::new(clock::Virtual::new(self.now(), self.seed));
         let spawner = Spawner::simulated(Arc::clone(&clock));
-        let preview = Preview::new(self.engine.clone(), None, Budget::fixed(PREVIEW_BYTES), spawner);
+        let preview = Preview::new(self.own.engine.clone(), None, Budget::fixed(PREVIEW_BYTES), spawner);
         let client = kube::Client::new(self.server.service("planner"), "default");
         let caller = Caller { user: client.clone(), modules: client };
         clock.scope(async { look(&preview, &caller).await }).await

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     super::{
-        plan::{Fault, OnWrite, Plan},
+        fault::{Fault, OnWrite, Plan},
         world::World,
     },
     Broken, Property,
@@ -122,10 +122,7 @@ pub(in super::super) fn same_end(
 ) -> Result<(), Broken> {
     let churns = plan.any(|fault| matches!(fault, Fault::Write(_, OnWrite::Churn)));
     let property = if churns { Property::Returns } else { Property::SameEnd };
-    let broken = |what: String| {
-        let step = world.script().steps.last().cloned();
-        Err(Broken { property, step, what })
-    };
+    let broken = |what| Err(world.broken(property, what));
     let names: BTreeSet<&ObjectRef> = end.keys().chain(expected.keys()).collect();
     for name in names {
         match (end.get(name), expected.get(name)) {

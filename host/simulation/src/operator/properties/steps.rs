@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::{
     super::{
-        plan::{Fault, Plan},
-        run::Reference,
+        RunOutcome,
+        fault::{Fault, Plan},
         world::World,
     },
     Broken, Property, changes,
@@ -22,7 +22,7 @@ use super::{
 pub(in super::super) fn at_every_step(
     world: &World,
     plan: &Plan,
-    reference: Option<&Reference>,
+    reference: Option<&RunOutcome>,
 ) -> Option<Broken> {
     let snapshot = world.server.snapshot();
     let mut roots = root_kinds(&snapshot);
@@ -39,7 +39,7 @@ pub(in super::super) fn at_every_step(
         changes(records)
             .find_map(|(record, object)| Some((record.seen.number, judge.wrong(record, &object)?)))
     })?;
-    Some(Broken { property, step: world.step_of(number), what })
+    Some(Broken { property, at: world.time_of(number), what })
 }
 
 /// The kinds of the roots of Reconcilers at any time of the run, including Reconcilers that are gone at the end.
@@ -54,7 +54,7 @@ fn kinds_ever(records: &[Record]) -> impl Iterator<Item = (String, String)> {
 /// What is known of a run before a request.
 struct Judge<'a> {
     plan: &'a Plan,
-    reference: Option<&'a Reference>,
+    reference: Option<&'a RunOutcome>,
     /// apiVersion and kind.
     roots: BTreeSet<(String, String)>,
     grants: Vec<Grant>,
@@ -115,7 +115,7 @@ impl Judge<'_> {
             self.made.insert(uid(before).to_owned());
         }
         let is_wanted = self.reference.is_some_and(|reference| {
-            let evidence = &reference.outcome.evidence;
+            let evidence = &reference.evidence;
             evidence.end.contains_key(child)
                 && evidence.counts.get(child).is_none_or(|counts| counts.deleted == 0)
         });

@@ -17,7 +17,7 @@ use pintle_simulator::{Record, Snapshot};
 use pintle_wit::{ConditionStatus, ObjectRef, names};
 use serde_json::Value;
 
-use super::script::{TraceEntry, is_host};
+use super::{Broken, script::is_host};
 
 pub(super) use self::{
     counts::{Counts, counted, evidence},
@@ -84,24 +84,9 @@ impl Property {
     }
 }
 
-/// A property that did not hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
-    /// The property.
-    pub property: Property,
-    /// The last step before this was seen.
-    pub step: Option<TraceEntry>,
-    /// What was found instead.
-    pub what: String,
-}
-
-impl fmt::Display for Broken {
+impl fmt::Display for Property {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}): {}", self.property.letter(), self.property.in_words(), self.what.trim_end())?;
-        match &self.step {
-            Some(step) => write!(f, "\n  at {}", step.to_string().trim_start()),
-            None => Ok(()),
-        }
+        write!(f, "{} ({})", self.letter(), self.in_words())
     }
 }
 

@@ -4,8 +4,7 @@ use pintle_simulator::Record;
 use serde_json::{Value, json};
 
 use super::{
-    properties::{Broken, Property},
-    run::{Evidence, Reference},
+    Broken, Evidence, Property, RunOutcome,
     script::{is_about_hosts, is_host},
     world::World,
 };
@@ -26,11 +25,11 @@ pub(super) fn of(
     world: &World,
     broken: &Broken,
     evidence: &Evidence,
-    reference: Option<&Reference>,
+    reference: Option<&RunOutcome>,
 ) -> Option<Differing> {
     match broken.property {
         Property::SameEnd | Property::Returns => {
-            let (found, expected) = (&evidence.end, &reference?.outcome.evidence.end);
+            let (found, expected) = (&evidence.end, &reference?.evidence.end);
             let about =
                 found.keys().chain(expected.keys()).find(|name| found.get(*name) != expected.get(*name))?;
             let value = |end: Option<&Value>| end.cloned().unwrap_or_default();
@@ -41,7 +40,7 @@ pub(super) fn of(
             })
         }
         Property::Pure => {
-            let caught = world.impure.caught()?;
+            let caught = world.own.impure.caught.get()?;
             let read = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| json!(text));
             Some(Differing {
                 about: "the guest's answer".into(),
@@ -54,7 +53,7 @@ pub(super) fn of(
         | Property::SafeOnTheWay
         | Property::Monotone
         | Property::Bounded => {
-            let at = broken.step.as_ref()?.at;
+            let at = broken.at?;
             world.with_records(|records| {
                 let script = world.script();
                 let is_change = |record: &&Record| {

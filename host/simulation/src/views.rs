@@ -67,7 +67,9 @@ impl Replicas for Gateways {
     const REPEATABLE: Property = Property::Repeatable;
 
     fn classes() -> Vec<String> {
-        Self::classes_of(&Fault::samples())
+        let of_requests = OnRequest::ALL.iter().map(|what| format!("r={}", what.word()));
+        let of_events = OnEvent::ALL.iter().map(|what| format!("e={}", what.word()));
+        of_requests.chain(of_events).chain(["lag", "stale", "two"].map(String::from)).collect()
     }
 
     fn classes_of(faults: &[Fault]) -> Vec<String> {
@@ -122,15 +124,17 @@ impl Setting {
         let other = Digest::of(&bytes[1]);
         let mut objects = pintle_api::crds();
         objects.push(api_services());
-        for name in [pintle_api::NAMESPACE, NAMESPACE] {
-            objects.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
-        }
+        let namespaces = [pintle_api::NAMESPACE, NAMESPACE].into_iter();
+        objects.extend(
+            namespaces
+                .map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})),
+        );
         objects.push(json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {},
             "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"}}));
         for (name, bytes) in MODULES.iter().zip(&bytes) {
             objects.extend(module_objects(name, bytes, &Digest::of(bytes).to_string()));
         }
-        objects.extend(sample.iter().cloned().map(with_more_than_is_shown).map(omitting));
+        objects.extend(sample.iter().cloned().map(adapted));
         objects.extend(["a", "b"].map(|name| objects::new_record(name, 10)));
         let empty = ApiServer::new(Options::default());
         let (base, epoch) = in_stopped_time(async {
@@ -138,21 +142,16 @@ impl Setting {
             let world = World::new(&empty, EPOCH, SETTING, &Plan::default(), gateways);
             world.server.set_access(Box::new(Rights));
             for object in objects {
-                let done = world.server.act("keeper", &Act::Create(object.clone()));
-                done.map_err(|failure| {
-                    anyhow::anyhow!("{} {}: {failure:?}", object["kind"], object["metadata"]["name"])
-                })?;
+                let name = format!("{} {}", object["kind"], object["metadata"]["name"]);
+                let done = world.server.act("keeper", &Act::Create(object));
+                done.map_err(|failure| anyhow::anyhow!("{name}: {failure:?}"))?;
             }
             world.start().await?;
             tokio::time::sleep(QUIET).await;
             for name in ["llamas", "farmpods"] {
-                let view =
-                    world.server.object(&view(name)).with_context(|| format!("there is no View {name}"))?;
-                ensure!(
-                    view.pointer("/status/active/epoch").is_some(),
-                    "View {name} is not served: {}",
-                    view["status"]
-                );
+                let status = world.server.object(&view(name)).map(|view| view["status"].clone());
+                let status = status.with_context(|| format!("there is no View {name}"))?;
+                ensure!(status["active"]["epoch"].is_u64(), "View {name} is not served: {status}");
             }
             world.kill();
             anyhow::Ok((world.server.clone(), world.now()))
@@ -175,25 +174,17 @@ fn api_services() -> Value {
     }})
 }
 
-/// A CRD of the farm with a field of the spec that no view reads or writes, so that it shows when one is lost. The View of Llamas shows an
-/// annotation of the host's, which nobody can write through it.
-fn with_more_than_is_shown(mut object: Value) -> Value {
+/// An object of the sample, for a run. A CRD has a field of the spec that no view reads or writes, so that it shows when one is lost. The
+/// View of Llamas shows an annotation of the host's, which nobody can write through it, and leaves out what cannot be shown.
+fn adapted(mut object: Value) -> Value {
     if object["kind"] == "View" && object["metadata"]["name"] == "llamas" {
         object["spec"]["annotations"] = json!([ANNOTATION_SUSPEND]);
+        object["spec"]["unshowable"] = "Omit".into();
     }
-    let versions = object["spec"]["versions"].as_array_mut().into_iter().flatten();
-    for version in versions {
+    for version in object["spec"]["versions"].as_array_mut().into_iter().flatten() {
         if let Some(fields) = version.pointer_mut("/schema/openAPIV3Schema/properties/spec/properties") {
             fields["colour"] = json!({"type": "string"});
         }
-    }
-    object
-}
-
-/// The View of Llamas leaves out what cannot be shown.
-fn omitting(mut object: Value) -> Value {
-    if object["kind"] == "View" && object["metadata"]["name"] == "llamas" {
-        object["spec"]["unshowable"] = "Omit".into();
     }
     object
 }

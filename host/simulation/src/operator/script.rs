@@ -119,12 +119,10 @@ impl Inject for Hosts {
     fn at_event(script: &mut Script, fault: Fault, object: Object) -> EventFate {
         let Fault::Event(_, what) = fault else { return EventFate::Deliver };
         match what {
-            OnEvent::Hide => {
-                script.do_later(Deed::Relist(HIDDEN_FOR));
-                EventFate::Hide
-            }
-            OnEvent::HidePair => {
-                script.memory.hidden = Some(object);
+            OnEvent::Hide | OnEvent::HidePair => {
+                if what == OnEvent::HidePair {
+                    script.memory.hidden = Some(object);
+                }
                 script.do_later(Deed::Relist(HIDDEN_FOR));
                 EventFate::Hide
             }
@@ -147,19 +145,14 @@ impl Script {
         }
         match what {
             OnWrite::CrashBefore => Fate::SilenceBefore,
-            OnWrite::CrashAfter => Fate::SilenceAfter,
-            OnWrite::TimeTravel => {
-                let version = self.version.saturating_sub(TRAVEL_VERSIONS).max(self.first_version);
-                self.memory.travel = Some(version);
-                Fate::SilenceAfter
-            }
-            OnWrite::FarTimeTravel => {
-                self.memory.travel = Some(self.first_version);
+            OnWrite::CrashAfter | OnWrite::Silence => Fate::SilenceAfter,
+            OnWrite::TimeTravel | OnWrite::FarTimeTravel => {
+                let by = if what == OnWrite::TimeTravel { TRAVEL_VERSIONS } else { u64::MAX };
+                self.memory.travel = Some(self.version.saturating_sub(by).max(self.first_version));
                 Fate::SilenceAfter
             }
             OnWrite::LostBefore => Fate::LoseBefore,
             OnWrite::LostReply => Fate::LoseAfter,
-            OnWrite::Silence => Fate::SilenceAfter,
             OnWrite::Partition => {
                 self.do_later(Deed::CutOff(seen.client.clone()));
                 Fate::Pass

@@ -2,9 +2,8 @@
 
 use std::{sync::PoisonError, time::Duration};
 
-use pintle_core::object::at;
+use pintle_core::object;
 use pintle_simulator::{Act, Failure, Record};
-use pintle_wit::ObjectRef;
 use serde_json::Value;
 
 use super::{
@@ -61,44 +60,26 @@ impl World {
 
     /// Acts as a user. A cluster-scoped object may be named with a namespace.
     pub(super) fn act(&self, who: &str, act: &Act) -> Result<Value, Failure> {
-        let without = |mut target: ObjectRef| {
-            target.namespace = None;
-            target
-        };
-        let done = match self.server.act(who, act) {
-            Err(failure) if failure.code == 404 => {
-                let act = match act.clone() {
-                    Act::Apply { mut object, manager, force } => {
-                        if let Some(metadata) = object["metadata"].as_object_mut() {
-                            metadata.remove("namespace");
-                        }
-                        Act::Apply { object, manager, force }
+        let done = self.server.act(who, act).or_else(|failure| {
+            let mut act = act.clone();
+            match &mut act {
+                _ if failure.code != 404 => return Err(failure),
+                Act::Apply { object, .. } => {
+                    if let Some(metadata) = object["metadata"].as_object_mut() {
+                        metadata.remove("namespace");
                     }
-                    Act::Merge { target, subresource, patch } => {
-                        Act::Merge { target: without(target), subresource, patch }
-                    }
-                    Act::Delete { target, cascade } => Act::Delete { target: without(target), cascade },
-                    _ => return Err(failure),
-                };
-                // The second error says more than that the object is in no namespace.
-                self.server.act(who, &act).map_err(|second| if second.code == 404 { failure } else { second })
+                }
+                Act::Merge { target, .. } | Act::Delete { target, .. } => target.namespace = None,
+                _ => return Err(failure),
             }
-            other => other,
-        };
-        if let (Ok(object), Act::Apply { .. } | Act::Merge { subresource: None, .. }) = (&done, act) {
-            let generation = at(object, &["metadata", "generation"]).and_then(Value::as_i64);
-            let (at, object, uid) = (
-                self.origin.elapsed(),
-                pintle_core::object::reference(object),
-                pintle_core::object::uid(object),
-            );
-            let uid = uid.to_owned();
-            self.script().memory.asked.extend(generation.map(|generation| Asked {
-                at,
-                object,
-                uid,
-                generation,
-            }));
+            // The second error says more than that the object is in no namespace.
+            self.server.act(who, &act).map_err(|second| if second.code == 404 { failure } else { second })
+        });
+        if let (Ok(changed), Act::Apply { .. } | Act::Merge { subresource: None, .. }) = (&done, act) {
+            let (at, object, uid) =
+                (self.origin.elapsed(), object::reference(changed), object::uid(changed).to_owned());
+            let asked = object::generation(changed).map(|generation| Asked { at, object, uid, generation });
+            self.script().memory.asked.extend(asked);
         }
         done
     }

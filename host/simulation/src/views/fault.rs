@@ -76,16 +76,12 @@ words! {
 }
 
 impl Fault {
-    /// What it is counted by. How many steps users make is no fault that happens.
+    /// What it is counted by: its text without a number. How many steps users make is no fault that happens.
     pub(super) fn class(&self) -> Option<String> {
-        match self {
-            Self::Steps(_) => None,
-            Self::Request(_, what) => Some(format!("r={}", what.word())),
-            Self::Event(_, what) => Some(format!("e={}", what.word())),
-            Self::Lag(_) => Some("lag".into()),
-            Self::Stale(_) => Some("stale".into()),
-            Self::Two => Some("two".into()),
-        }
+        let text = self.to_string();
+        let (kind, number, what) = parts(&text);
+        let class = if number.is_empty() { kind.into() } else { format!("{kind}={what}") };
+        (kind != "steps").then_some(class)
     }
 }
 
@@ -138,13 +134,6 @@ impl AnyFault for Fault {
 
     fn doubles(&self) -> bool {
         *self == Self::Two
-    }
-
-    fn samples() -> Vec<Self> {
-        let mut all = vec![Self::Steps(9), Self::Lag(Duration::from_millis(200)), Self::Stale(7), Self::Two];
-        all.extend(OnRequest::ALL.iter().map(|what| Self::Request(12, *what)));
-        all.extend(OnEvent::ALL.iter().map(|what| Self::Event(1, *what)));
-        all
     }
 
     fn shorter(replay: &Replay) -> Vec<Replay> {

@@ -1,7 +1,6 @@
 //! Simulated gateways: they run in this process, can end at any point, and are asked as a server of HTTP asks them.
 
 use std::{
-    collections::VecDeque,
     net::Ipv4Addr,
     sync::{
         Arc, Mutex, PoisonError,
@@ -175,13 +174,8 @@ impl World {
         let reply: Reply = answer.await.map_err(|_| Broke)?;
         let (mut code, warns) = (reply.status().as_u16(), reply.headers().contains_key("warning"));
         if is_watch && code == 200 {
-            let content = Content::Events(Events {
-                body: reply.into_body(),
-                lines: Lines::default(),
-                front,
-                path: sent.path,
-            });
-            return Ok(Answer { code, warns, content });
+            let events = Events { body: reply.into_body(), begun: Vec::new(), front, path: sent.path };
+            return Ok(Answer { code, warns, content: Content::Events(events) });
         }
         let bytes = reply.into_body().collect().await.map_err(|_| Broke)?.to_bytes();
         let mut body = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -252,7 +246,8 @@ pub(super) enum Content {
 /// The events of a watch, as they come.
 pub(super) struct Events {
     body: ReplyBody,
-    lines: Lines,
+    /// What came of the next event so far.
+    begun: Vec<u8>,
     front: Option<Arc<dyn Seam>>,
     path: String,
 }
@@ -261,7 +256,8 @@ impl Events {
     /// The next event; none when the watch has ended.
     pub(super) async fn next(&mut self) -> Option<Value> {
         loop {
-            while let Some(line) = self.lines.next() {
+            while let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.begun.drain(..=end).collect();
                 let mut event = serde_json::from_slice(&line).unwrap_or_default();
                 if self.front.as_ref().is_none_or(|front| front.event(&self.path, &mut event)) {
                     return Some(event);
@@ -269,23 +265,8 @@ impl Events {
             }
             let frame = self.body.frame().await?.ok()?;
             if let Ok(bytes) = frame.into_data() {
-                self.lines.push(&bytes);
+                self.begun.extend_from_slice(&bytes);
             }
         }
-    }
-}
-
-/// Bytes that become lines.
-#[derive(Default)]
-struct Lines(VecDeque<u8>);
-
-impl Lines {
-    fn push(&mut self, bytes: &[u8]) {
-        self.0.extend(bytes);
-    }
-
-    fn next(&mut self) -> Option<Vec<u8>> {
-        let end = self.0.iter().position(|byte| *byte == b'\n')?;
-        Some(self.0.drain(..=end).collect())
     }
 }

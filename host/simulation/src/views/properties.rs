@@ -174,16 +174,11 @@ fn is_shown(ledger: &Ledger, sighting: &Sighting) -> Result<(), Broken> {
             .filter_map(Value::as_object_mut)
             .for_each(|expected| drop(expected.remove("spec")));
     }
-    match expected.contains(&found) {
-        true => Ok(()),
-        false => {
-            let expected = expected.first().unwrap_or(&Value::Null);
-            broken(format!(
-                "{plural} {name} is shown as\n    {found}\n  and {} shows\n    {expected}",
-                modules.join(" or ")
-            ))
-        }
+    if expected.contains(&found) {
+        return Ok(());
     }
+    let (expected, module) = (expected.first().unwrap_or(&Value::Null), modules.join(" or "));
+    broken(format!("{plural} {name} is shown as\n    {found}\n  and {module} shows\n    {expected}"))
 }
 
 /// Whether a write of a gateway changed nothing that it must not.
@@ -212,10 +207,10 @@ fn declared(record: &Record) -> Result<(), Broken> {
         return if more { broken(format!("it was created with {after}")) } else { Ok(()) };
     };
     let before = undeclared(before);
-    match before == after {
-        true => Ok(()),
-        false => broken(format!("it changed\n    {before}\n  into\n    {after}")),
+    if before != after {
+        return broken(format!("it changed\n    {before}\n  into\n    {after}"));
     }
+    Ok(())
 }
 
 /// What a gateway must not change of a stored object.
@@ -321,10 +316,10 @@ fn answered(ledger: &Ledger, written: &Written, records: &[Record]) -> Result<()
         let asked = exchanged(&written.wanted["spec"], module == MODULES[1]);
         asked.as_object().into_iter().flatten().all(|(field, value)| after["spec"][field] == *value)
     });
-    match is_asked || written.wanted.get("spec").is_none() {
-        true => Ok(()),
-        false => broken(format!("what is stored is {}", after["spec"])),
+    if !is_asked && written.wanted.get("spec").is_some() {
+        return broken(format!("what is stored is {}", after["spec"]));
     }
+    Ok(())
 }
 
 fn written_as(written: &Written) -> String {
@@ -343,14 +338,12 @@ pub(super) async fn is_told_what_is_left_out(world: &World) -> Result<(), Broken
         return Ok(());
     };
     let shown = list["items"].as_array().map_or(0, Vec::len);
-    match warns == (shown < stored) {
-        true => Ok(()),
-        false => {
-            let what =
-                format!("in the end a list has {shown} of {stored} Llamas, and whether it warns is {warns}");
-            Err(Broken::new(Property::Believed, what))
-        }
+    if warns != (shown < stored) {
+        let what =
+            format!("in the end a list has {shown} of {stored} Llamas, and whether it warns is {warns}");
+        return Err(Broken::new(Property::Believed, what));
     }
+    Ok(())
 }
 
 /// Judges what an informer believes in the end.

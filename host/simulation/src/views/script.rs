@@ -61,13 +61,9 @@ impl Inject for Gateways {
             | OnRequest::Internal
             | OnRequest::Unavailable
             | OnRequest::Timeout => refusal(what.word()),
-            OnRequest::Crash => {
+            OnRequest::Crash | OnRequest::CrashAfter => {
                 script.crash(&seen.client);
-                Fate::SilenceBefore
-            }
-            OnRequest::CrashAfter => {
-                script.crash(&seen.client);
-                Fate::SilenceAfter
+                if what == OnRequest::Crash { Fate::SilenceBefore } else { Fate::SilenceAfter }
             }
             OnRequest::Restart | OnRequest::RestartCompacted => {
                 script.memory.away_until = script.origin.elapsed() + AWAY;

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_simulator::{Act, Cascade, Failure};
+use pintle_simulator::{Act, Failure};
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
@@ -15,6 +15,7 @@ use super::{
     gateways::{Answer, Broke, Content, Request},
     objects::{NAMES, new_record, record},
 };
+use crate::acts::{delete, merge, reference};
 
 /// How long a View is suspended, gone, or names no module that exists.
 const AWHILE: Duration = Duration::from_secs(4);
@@ -122,15 +123,14 @@ impl World {
     /// Writes, and remembers what came of it.
     pub(super) async fn write(&self, mut written: Written) -> Option<u16> {
         let before = self.server.version();
-        let (agent, what) =
-            (written.request.agent.clone(), format!("{} {}", written.request.method, written.request.path));
-        self.script().say(&agent, what);
-        written.answer = self.ask(written.request.clone()).await;
+        let request = written.request.clone();
+        self.say(&request.agent, format!("{} {}", request.method, request.path));
+        written.answer = self.ask(request).await;
         written.versions = (before, self.server.version());
         written.at = self.origin.elapsed();
         let code = written.answer.as_ref().map(|(code, _)| *code);
-        self.script()
-            .say(&agent, code.map_or_else(|| "gets no answer".into(), |code| format!("gets {code}")));
+        let what = code.map_or_else(|| "gets no answer".into(), |code| format!("gets {code}"));
+        self.say(&written.request.agent, what);
         self.evidence().writes.push(written);
         code
     }
@@ -144,7 +144,7 @@ impl World {
         let kind = event["type"].as_str().unwrap_or_default();
         let (name, version) =
             (&event["object"]["metadata"]["name"], &event["object"]["metadata"]["resourceVersion"]);
-        self.script().say(informer, format!("sees {kind} {name} at {version} {}", event["object"]["code"]));
+        self.say(informer, format!("sees {kind} {name} at {version} {}", event["object"]["code"]));
         if matches!(kind, "ADDED" | "MODIFIED" | "DELETED") {
             let how = if kind == "DELETED" { Told::Gone } else { Told::Present };
             self.saw(plural, event["object"].clone(), how);
@@ -163,8 +163,13 @@ impl World {
             Act::Delete { target, .. } => format!("deletes {target}: {outcome}"),
             _ => outcome,
         };
-        self.script().say(who, what);
+        self.say(who, what);
         done
+    }
+
+    /// Acts as the one who keeps the farm. Returns whether it is done.
+    pub(super) fn as_keeper(&self, act: Act) -> bool {
+        self.act("keeper", &act).is_ok()
     }
 
     // === Beside them ===
@@ -172,51 +177,53 @@ impl World {
     pub(super) async fn meddle(&self, what: OnRequest, name: Option<String>) {
         let (other, amount) = (self.own.below(4) as usize, 60 + self.own.below(30));
         let name = name.unwrap_or_else(|| NAMES[other].to_owned());
-        let delete = || Act::Delete { target: record(&name), cascade: Cascade::Background };
         match what {
             OnRequest::Swap => self.swap("llamas"),
             OnRequest::SwapPods => self.swap("farmpods"),
             OnRequest::SwapMissing => {
                 let before = self.module_of("llamas");
-                self.set("llamas", &json!({"module": "farm-missing"}));
+                self.set("llamas", json!({"module": "farm-missing"}));
                 tokio::time::sleep(AWHILE).await;
-                self.set("llamas", &json!({"module": before}));
+                self.set("llamas", json!({"module": before}));
             }
             OnRequest::Suspend => {
-                self.set("llamas", &json!({"suspend": true}));
+                self.set("llamas", json!({"suspend": true}));
                 tokio::time::sleep(AWHILE).await;
-                self.set("llamas", &json!({"suspend": false}));
+                self.set("llamas", json!({"suspend": false}));
             }
-            OnRequest::Remake if self.own.removed.load(Ordering::Relaxed) => {}
-            OnRequest::Remake => {
-                let Some(object) = self.server.object(&view("llamas")) else { return };
-                let _ =
-                    self.act("keeper", &Act::Delete { target: view("llamas"), cascade: Cascade::Background });
-                self.own.remaking.fetch_add(1, Ordering::Relaxed);
-                tokio::time::sleep(AWHILE).await;
-                let again = json!({"apiVersion": object["apiVersion"], "kind": object["kind"],
-                    "metadata": {"name": object["metadata"]["name"]}, "spec": object["spec"]});
-                // While the gateway holds it, another cannot be made.
-                while self.is_wanted()
-                    && self.server.object(&view("llamas")).is_none_or(|view| is_deleted(&view))
-                    && self.act("keeper", &Act::Create(again.clone())).is_err()
-                {
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                }
-                self.own.remaking.fetch_sub(1, Ordering::Relaxed);
-            }
+            OnRequest::Remake => self.remake().await,
             OnRequest::Edit => {
-                let patch = json!({"spec": {"height": amount}});
-                let _ = self.act("keeper", &Act::Merge { target: record(&name), subresource: None, patch });
+                self.as_keeper(merge(&record(&name), json!({"spec": {"height": amount}})));
             }
             OnRequest::LateCalls => self.own.guests.be_late(LATE_CALLS),
-            OnRequest::Delete => drop(self.act("keeper", &delete())),
+            OnRequest::Delete => {
+                self.as_keeper(delete(&record(&name)));
+            }
             OnRequest::Recreate => {
-                let _ = self.act("keeper", &delete());
-                let _ = self.act("keeper", &Act::Create(new_record(&name, amount)));
+                self.as_keeper(delete(&record(&name)));
+                self.as_keeper(Act::Create(new_record(&name, amount)));
             }
             _ => {}
         }
+    }
+
+    /// Deletes the View of Llamas, and makes it again after a while, unless it was deleted for good.
+    async fn remake(&self) {
+        let object = self.server.object(&view("llamas"));
+        let Some(object) = object.filter(|_| !self.own.removed.load(Ordering::Relaxed)) else { return };
+        self.as_keeper(delete(&view("llamas")));
+        self.own.remaking.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(AWHILE).await;
+        let again = json!({"apiVersion": object["apiVersion"], "kind": object["kind"],
+            "metadata": {"name": object["metadata"]["name"]}, "spec": object["spec"]});
+        // While the gateway holds it, another cannot be made.
+        while self.is_wanted()
+            && self.server.object(&view("llamas")).is_none_or(|view| is_deleted(&view))
+            && !self.as_keeper(Act::Create(again.clone()))
+        {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        self.own.remaking.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Ends what was to last for a while, in case it still does.
@@ -231,13 +238,13 @@ impl World {
         }
         let module = self.module_of("llamas");
         let module = if MODULES.contains(&module.as_str()) { &module } else { MODULES[0] };
-        self.set("llamas", &json!({"suspend": false, "module": module}));
+        self.set("llamas", json!({"suspend": false, "module": module}));
     }
 
     /// Deletes the View of Llamas for good.
     pub(super) fn remove_view(&self) {
         self.own.removed.store(true, Ordering::Relaxed);
-        let _ = self.act("keeper", &Act::Delete { target: view("llamas"), cascade: Cascade::Background });
+        self.as_keeper(delete(&view("llamas")));
     }
 
     fn module_of(&self, name: &str) -> String {
@@ -247,25 +254,18 @@ impl World {
     }
 
     fn swap(&self, name: &str) {
-        let now = self.module_of(name);
-        let other = if now == MODULES[0] { MODULES[1] } else { MODULES[0] };
-        self.set(name, &json!({"module": other}));
+        let is_first = self.module_of(name) == MODULES[0];
+        self.set(name, json!({"module": MODULES[usize::from(is_first)]}));
     }
 
-    fn set(&self, name: &str, spec: &Value) {
-        let patch = json!({"spec": spec});
-        let _ = self.act("keeper", &Act::Merge { target: view(name), subresource: None, patch });
+    fn set(&self, name: &str, spec: Value) {
+        self.as_keeper(merge(&view(name), json!({"spec": spec})));
     }
 }
 
 /// A View.
 pub(super) fn view(name: &str) -> ObjectRef {
-    ObjectRef {
-        api_version: "pintle.dev/v1alpha1".into(),
-        kind: "View".into(),
-        namespace: None,
-        name: name.into(),
-    }
+    reference("pintle.dev/v1alpha1", "View", None, name)
 }
 
 /// Whether somebody has deleted an object.

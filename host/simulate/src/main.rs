@@ -20,8 +20,7 @@ use pintle_offline as offline;
 use pintle_offline::{documents, setting::default_spec};
 use pintle_runtime::clock;
 use pintle_simulation::{
-    Failure, NotReady, Plan, Replay, Setting, Simulation, Subject,
-    choice::{self, Menu},
+    Failure, Plan, Replay, Setting, Simulation, Subject, UnknownKinds, choice,
     scenario::ModuleFile,
     search::{self, Effort},
 };
@@ -45,10 +44,7 @@ fn main() -> ExitCode {
 }
 
 fn simulate(arguments: &Simulate) -> Result<CommandStatus, Problem> {
-    let replay = match &arguments.replay {
-        Some(line) => Some(line.parse::<Replay>().map_err(|error| Problem::new(error.to_string()))?),
-        None => None,
-    };
+    let replay = arguments.replay.as_ref().map(|line| line.parse::<Replay>()).transpose()?;
     let engine = offline::engine()?;
     let guest = module::guest_of(&module::load(&engine, &arguments.module)?, &arguments.module)?;
     let bytes = std::fs::read(&arguments.module)?;
@@ -94,7 +90,7 @@ fn search(report: &Report<'_>, subjects: Vec<Subject<'_>>) -> Result<CommandStat
         failures_max: FAILURES_MAX,
         again_every: 50,
     };
-    let plans = choice::plans(&sound, Menu::default(), &[], &effort);
+    let plans = choice::plans(&sound, &[], &effort);
     let begun = clock::monotonic();
     let progress = Progress::new(plans.len());
     let mut tally = search::search(&sound, &plans, &effort, &|done, failed| progress.tell(done, failed))?;
@@ -147,13 +143,12 @@ fn repeat(
 
 /// Why no scenario can be run.
 fn not_set_up(error: anyhow::Error) -> Problem {
-    let is_unknown = matches!(error.downcast_ref(), Some(NotReady::UnknownKinds { .. }));
+    let is_unknown = error.is::<UnknownKinds>();
     let problem = Problem::from(error);
-    match is_unknown {
-        true => problem
-            .hint("give a CRD for each with --crd FILE; docs/simulator.md lists the kinds that it knows"),
-        false => problem,
+    if !is_unknown {
+        return problem;
     }
+    problem.hint("give a CRD for each with --crd FILE; docs/simulator.md lists the kinds that it knows")
 }
 
 fn scenarios(arguments: &Simulate) -> Result<Vec<PathBuf>, Problem> {

@@ -8,7 +8,7 @@ use pintle::cli::{
     problem::Problem,
     simulate::Simulate,
 };
-use pintle_simulation::{Differing, Failure, Property, Replay, RunOutcome, Tally, TraceEntry, words};
+use pintle_simulation::{Differing, Failure, Property, Replay, RunOutcome, Tally, TraceEntry};
 use serde_json::{Value, json};
 
 /// How many of the steps before a failure are shown.
@@ -91,7 +91,7 @@ impl<'a> Report<'a> {
             replay.scenario,
             broken.property.in_words()
         );
-        let faults = words::faults(&replay.plan.0, outcome);
+        let faults = in_words(failure);
         match faults.is_empty() {
             true => text.push_str("  what goes wrong: nothing; this is the guest alone\n"),
             false => text.push_str(&format!("  what goes wrong: {}\n", faults.join("; "))),
@@ -127,7 +127,7 @@ impl<'a> Report<'a> {
         let Failure { replay, outcome } = failure;
         let mut data = json!({
             "scenario": replay.scenario, "replay": replay.to_string(), "command": self.command(replay),
-            "faults": words::faults(&replay.plan.0, outcome),
+            "faults": in_words(failure),
             "steps": last_steps(outcome, steps).iter().map(ToString::to_string).collect::<Vec<_>>(),
         });
         if let Some(broken) = &outcome.broken {
@@ -160,6 +160,11 @@ impl<'a> Report<'a> {
         words.extend(["--replay".into(), replay.to_string()]);
         words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// The faults of a run, each as a sentence, in the order of the plan.
+fn in_words(failure: &Failure) -> Vec<String> {
+    failure.replay.plan.0.iter().map(|fault| fault.in_words(&failure.outcome.steps)).collect()
 }
 
 /// The last steps up to the one at which a property broke.

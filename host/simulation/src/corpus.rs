@@ -1,26 +1,12 @@
 //! Plans that once broke a property.
 
+use anyhow::Context;
+
 use crate::{
-    plan::{AnyFault, Plan, PlanError, Replay},
+    plan::{AnyFault, Plan, Replay},
     run::{FaultOf, Replicas, STARTS, Simulate, TraceEntry},
     search::{Subject, subject},
 };
-
-/// Why a line of the corpus cannot be run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CorpusError {
-    /// It is not a line to replay.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// It names a place that does not exist.
-    #[error("{line:?}: {why}")]
-    Place {
-        /// The line.
-        line: String,
-        /// What is wrong with the place.
-        why: &'static str,
-    },
-}
 
 /// Reads the plans that once broke a property, one on each line. A line that begins with # is a comment, which says why. A line is either
 /// one to replay, or names the place of one fault by what happens there without faults (`scenarios/prune.yaml late at 2: sees DELETED
@@ -28,34 +14,23 @@ pub enum CorpusError {
 ///
 /// # Errors
 /// For a line that is neither, that is of an unknown scenario, or that names an unknown place.
-pub fn corpus<S: Simulate>(
-    text: &str,
-    subjects: &[Subject<S>],
-) -> Result<Vec<Replay<FaultOf<S>>>, CorpusError> {
+pub fn corpus<S: Simulate>(text: &str, subjects: &[Subject<S>]) -> anyhow::Result<Vec<Replay<FaultOf<S>>>> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let read = |line: &str| -> Result<Replay<FaultOf<S>>, CorpusError> {
-        let place = line.split_once(" at ").and_then(|(fault, place)| Some((fault, place.split_once(": ")?)));
-        let Some((fault, (nth, what))) = place else { return Ok(line.parse()?) };
-        let wrong = |why| CorpusError::Place { line: line.into(), why };
-        let (file, word) = fault.split_once(' ').ok_or_else(|| wrong("no scenario and fault"))?;
-        let subject = subject(subjects, file).ok_or_else(|| wrong("there is no such scenario"))?;
-        let all = || places::<S::Replicas>(&subject.reference.steps);
-        let is_it = |place: &(String, &str)| {
-            place.1.starts_with(what) && <FaultOf<S>>::read(&format!("{}={word}", place.0)).is_some()
-        };
-        let found = match nth {
-            "last" => all().filter(is_it).last(),
-            nth => {
-                let nth: usize = nth.parse().map_err(|_| wrong("at which place?"))?;
-                all().filter(is_it).nth(nth.wrapping_sub(1))
-            }
-        };
-        let (number, _) = found.ok_or_else(|| wrong("nothing such happens any more"))?;
-        let fault =
-            <FaultOf<S>>::read(&format!("{number}={word}")).ok_or_else(|| wrong("that cannot befall it"))?;
-        Ok(subject.replay(0, Plan::of([fault])))
-    };
-    lines.map(read).collect()
+    lines.map(|line| of_line(line, subjects).with_context(|| format!("{line:?}"))).collect()
+}
+
+fn of_line<S: Simulate>(line: &str, subjects: &[Subject<S>]) -> anyhow::Result<Replay<FaultOf<S>>> {
+    let place = line.split_once(" at ").and_then(|(fault, place)| Some((fault, place.split_once(": ")?)));
+    let Some((fault, (nth, what))) = place else { return line.parse() };
+    let (file, word) = fault.split_once(' ').context("no scenario and fault")?;
+    let subject = subject(subjects, file).context("there is no such scenario")?;
+    let faults = places::<S::Replicas>(&subject.reference.steps)
+        .filter(|(_, happens)| happens.starts_with(what))
+        .filter_map(|(place, _)| <FaultOf<S>>::read(&format!("{place}={word}")));
+    let faults: Vec<FaultOf<S>> = faults.collect();
+    let nth = if nth == "last" { faults.len() } else { nth.parse::<usize>().context("at which place?")? };
+    let fault = nth.checked_sub(1).and_then(|index| faults.get(index));
+    Ok(subject.replay(0, Plan::of([*fault.context("nothing such happens any more")?])))
 }
 
 /// The places for faults, with the text of the trace: each event as `e3`, each request as `r5`, and each write also as `w2`.
@@ -70,7 +45,7 @@ pub(crate) fn places<R: Replicas>(steps: &[TraceEntry]) -> impl Iterator<Item = 
         requests += 1;
         let mut places = vec![(format!("r{requests}"), what)];
         let (verb, resource) = what.split_once(' ').unwrap_or((what, ""));
-        if matches!(verb, "create" | "update" | "patch" | "apply" | "delete")
+        if matches!(verb, "create" | "update" | "patch" | "apply" | "delete" | "deletecollection")
             && !resource.starts_with("events")
         {
             writes += 1;
@@ -85,17 +60,17 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{Hosts, Simulation};
+    use crate::{Fault, Hosts, Simulation};
 
     #[test]
     fn a_corpus_is_lines_to_replay_with_reasons() {
-        let read = corpus::<Simulation<'_>>("# why\n\nscenarios/a.yaml seed=0 plan=w1=edit\n  # more\n", &[])
-            .unwrap();
-        assert_eq!(read, ["scenarios/a.yaml seed=0 plan=w1=edit".parse().unwrap()]);
-        assert!(corpus::<Simulation<'_>>("scenarios/a.yaml plan=w1=edit", &[]).is_err());
-        let gone =
-            corpus::<Simulation<'_>>("scenarios/a.yaml late at 1: sees DELETED secrets", &[]).unwrap_err();
-        assert!(gone.to_string().ends_with("there is no such scenario"), "{gone}");
+        let read = |text: &str| corpus::<Simulation<'_>>(text, &[]);
+        let lines = read("# why\n\nscenarios/a.yaml seed=0 plan=w1=edit\n  # more\n").unwrap();
+        let line: Replay<Fault> = "scenarios/a.yaml seed=0 plan=w1=edit".parse().unwrap();
+        assert_eq!(lines, [line]);
+        assert!(read("scenarios/a.yaml plan=w1=edit").is_err());
+        let gone = read("scenarios/a.yaml late at 1: sees DELETED secrets").unwrap_err();
+        assert!(format!("{gone:#}").ends_with("there is no such scenario"), "{gone:#}");
     }
 
     #[test]

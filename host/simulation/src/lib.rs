@@ -9,6 +9,7 @@
 //! [`choice`] makes plans: each fault at each place, and mixtures. [`search`] runs them, and shortens those that break a property. It takes
 //! either system as a type ([`run::Replicas`]).
 
+mod acts;
 mod corpus;
 mod life;
 #[macro_use]
@@ -22,10 +23,10 @@ pub mod search;
 pub mod views;
 mod world;
 
-pub use corpus::{CorpusError, corpus};
+pub use corpus::corpus;
 pub use operator::{
-    Class, Differing, Evidence, Failure, Fault, Hosts, NamedModule, NotReady, OnEvent, OnRequest, OnWrite,
-    Plan, Property, Replay, Resolve, RunOutcome, Setting, Simulation, Subject, Tally, choice, words,
+    Class, Differing, Evidence, Failure, Fault, Hosts, NamedModule, OnEvent, OnRequest, OnWrite, Plan,
+    Property, Replay, Resolve, RunOutcome, Setting, Simulation, Subject, Tally, UnknownKinds, choice,
 };
 pub use run::TraceEntry;
 pub use seam::{Seam, Seams, Sent};

@@ -11,7 +11,6 @@ mod properties;
 mod readiness;
 mod run;
 mod script;
-pub mod words;
 mod world;
 
 use crate::{run::Replicas, search};
@@ -21,7 +20,7 @@ pub use differing::Differing;
 pub use fault::{Fault, OnEvent, OnRequest, OnWrite, Plan, Replay};
 pub use hosts::Hosts;
 pub use properties::Property;
-pub use readiness::NotReady;
+pub use readiness::UnknownKinds;
 pub use run::{Evidence, NamedModule, Resolve, Setting, Simulation};
 
 /// The outcome of a run of a scenario.

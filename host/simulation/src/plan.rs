@@ -6,16 +6,7 @@ use std::{
     time::Duration,
 };
 
-/// Why a text is not a plan.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// A word of it is not a fault.
-    #[error("{0:?} is no fault")]
-    Fault(String),
-    /// It is not a line to replay.
-    #[error("{0:?} is no line to replay: SCENARIO seed=N plan=PLAN")]
-    Replay(String),
-}
+use anyhow::Context;
 
 /// One thing that goes wrong with the operator, or with the gateway.
 pub trait AnyFault: Copy + Ord + Debug + Display + Send + Sync + 'static {
@@ -32,9 +23,6 @@ pub trait AnyFault: Copy + Ord + Debug + Display + Send + Sync + 'static {
     fn is_tentative(&self) -> bool {
         false
     }
-
-    /// One of each sort.
-    fn samples() -> Vec<Self>;
 
     /// Lines that repeat a little less than this one, in the order in which they are tried.
     fn shorter(replay: &Replay<Self>) -> Vec<Replay<Self>>;
@@ -90,14 +78,14 @@ impl<F: Display> Display for Plan<F> {
 }
 
 impl<F: AnyFault> FromStr for Plan<F> {
-    type Err = PlanError;
+    type Err = anyhow::Error;
 
-    fn from_str(text: &str) -> Result<Self, PlanError> {
+    fn from_str(text: &str) -> anyhow::Result<Self> {
         if text == "none" {
             return Ok(Self::default());
         }
-        let read = |word: &str| F::read(word).ok_or_else(|| PlanError::Fault(word.into()));
-        text.split(',').map(read).collect::<Result<_, _>>().map(Self)
+        let read = |word: &str| F::read(word).with_context(|| format!("{word:?} is no fault"));
+        text.split(',').map(read).collect::<anyhow::Result<_>>().map(Self)
     }
 }
 
@@ -131,15 +119,18 @@ impl<F: Display> Display for Replay<F> {
 }
 
 impl<F: AnyFault> FromStr for Replay<F> {
-    type Err = PlanError;
+    type Err = anyhow::Error;
 
-    fn from_str(text: &str) -> Result<Self, PlanError> {
-        let wrong = || PlanError::Replay(text.into());
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let [scenario, seed, plan] = words.as_slice() else { return Err(wrong()) };
-        let seed = seed.strip_prefix("seed=").and_then(|seed| seed.parse().ok()).ok_or_else(wrong)?;
-        let plan = plan.strip_prefix("plan=").ok_or_else(wrong)?.parse()?;
-        Ok(Self { scenario: (*scenario).to_owned(), seed, plan })
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let read = || {
+            let mut words = text.split_whitespace();
+            let (scenario, seed, plan) = (words.next()?, words.next()?, words.next()?);
+            let (seed, plan) = (seed.strip_prefix("seed=")?.parse().ok()?, plan.strip_prefix("plan=")?);
+            words.next().is_none().then_some((scenario, seed, plan))
+        };
+        let no_line = || format!("{text:?} is no line to replay: SCENARIO seed=N plan=PLAN");
+        let (scenario, seed, plan) = read().with_context(no_line)?;
+        Ok(Self { scenario: scenario.into(), seed, plan: plan.parse()? })
     }
 }
 
@@ -156,7 +147,18 @@ pub(crate) fn milliseconds(text: &str) -> Option<Duration> {
     text.strip_suffix("ms")?.parse().ok().map(Duration::from_millis)
 }
 
+/// The words of a plan for what happens at a place, with what it is in a sentence; and with the class of each, if there are classes.
 macro_rules! words {
+    ($(#[$doc:meta])* $name:ident in $class:ident { $($variant:ident = $word:literal, $of:ident: $sentence:literal,)* }) => {
+        words! { $(#[$doc])* $name { $($variant = $word: $sentence,)* } }
+
+        impl $name {
+            /// Its class.
+            pub fn class(self) -> $class {
+                match self { $(Self::$variant => $class::$of,)* }
+            }
+        }
+    };
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal: $sentence:literal,)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -188,10 +190,10 @@ mod tests {
     use super::*;
     use crate::{operator, views};
 
-    fn comes_back<F: AnyFault>(faults: impl IntoIterator<Item = F>) {
-        let replay = Replay { scenario: "scenarios/prune.yaml".into(), seed: 7, plan: Plan::of(faults) };
-        assert_eq!(replay.to_string().parse(), Ok(replay));
-        assert_eq!("none".parse(), Ok(Plan::<F>::default()));
+    fn comes_back<F: AnyFault>(faults: &str) {
+        let line = format!("scenarios/prune.yaml seed=7 plan={faults}");
+        assert_eq!(line.parse::<Replay<F>>().unwrap().to_string(), line);
+        assert_eq!("none".parse::<Plan<F>>().unwrap(), Plan::default());
         for wrong in ["", "r=lost", "r1=vanish", "x1=edit", "lag=2", "lag1=2ms", "rival=", "steps=x"] {
             assert!(wrong.parse::<Plan<F>>().is_err(), "{wrong}");
         }
@@ -202,7 +204,9 @@ mod tests {
 
     #[test]
     fn a_line_replays_the_plan_that_it_was_made_of() {
-        comes_back(operator::Fault::samples());
-        comes_back(views::Fault::samples());
+        comes_back::<operator::Fault>(
+            "lag=30ms,skew=1000ms,rival,w3=crash-after,r12=503,r4=lost,e5=hide-pair",
+        );
+        comes_back::<views::Fault>("steps=9,lag=200ms,stale=7,two,r12=swap-pods,e1=gone");
     }
 }

@@ -8,10 +8,7 @@ use std::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
-
-use pintle_runtime::clock;
 
 use crate::{
     plan::{AnyFault, Plan, Replay},
@@ -84,8 +81,6 @@ pub struct Tally<R: Replicas> {
     pub plans: usize,
     /// How many plans of each class there were.
     pub by_class: BTreeMap<R::Class, Count>,
-    /// How many plans of each scenario there were, and how long they took together.
-    pub by_scenario: BTreeMap<String, (usize, Duration)>,
     /// How many had a fault that happened.
     pub hit: usize,
     /// How many were run twice, to see that both runs are the same.
@@ -98,18 +93,15 @@ pub struct Tally<R: Replicas> {
 
 impl<R: Replicas> Default for Tally<R> {
     fn default() -> Self {
-        let (by_class, by_scenario) = (BTreeMap::new(), BTreeMap::new());
-        Self { plans: 0, by_class, by_scenario, hit: 0, repeated: 0, failures: Vec::new(), failed: 0 }
+        Self { plans: 0, by_class: BTreeMap::new(), hit: 0, repeated: 0, failures: Vec::new(), failed: 0 }
     }
 }
 
 impl<R: Replicas> Tally<R> {
-    fn count(&mut self, replay: &Replay<R::Fault>, outcome: &RunOutcome<R>, took: Duration) {
+    fn count(&mut self, replay: &Replay<R::Fault>, outcome: &RunOutcome<R>) {
         self.plans += 1;
         self.failed += usize::from(outcome.broken.is_some());
         self.hit += usize::from(!outcome.hit.is_empty());
-        let of_scenario = self.by_scenario.entry(replay.scenario.clone()).or_default();
-        *of_scenario = (of_scenario.0 + 1, of_scenario.1 + took);
         let hit: Vec<R::Fault> = outcome.hit.iter().copied().collect();
         let hit = R::classes_of(&hit);
         for class in R::classes_of(&replay.plan.0) {
@@ -143,11 +135,9 @@ pub fn search<S: Simulate>(
     let broke = on_threads(effort.threads, plans, |number, replay| {
         let Some(subject) = subject(subjects, &replay.scenario) else { return Ok(false) };
         let is_again = effort.again_every > 0 && number.is_multiple_of(effort.again_every);
-        let begun = clock::monotonic();
         let outcome = run(subject, replay, is_again)?;
-        let took = clock::monotonic().saturating_sub(begun);
         let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-        tally.count(replay, &outcome, took);
+        tally.count(replay, &outcome);
         tally.repeated += usize::from(is_again);
         let (done, failed) = (tally.plans, tally.failed);
         drop(tally);

@@ -12,7 +12,7 @@ use std::{
 use kit::modules;
 use pintle_engine::CallLimits;
 use pintle_offline::documents;
-use pintle_simulation::{Plan, Seam, Setting, Simulation, scenario::ModuleFile};
+use pintle_simulation::{Plan, Seam, Setting, Simulation, run::Simulate, scenario::ModuleFile};
 use serde_json::Value;
 
 const SCENARIO: &str = r#"
@@ -72,6 +72,6 @@ fn an_answer_that_needs_more_than_its_call_was_granted_is_asked_for_once_more_an
     let (calls, short) = (calls.load(Ordering::Relaxed), short.load(Ordering::Relaxed));
     // A host asks its guests three times of each question here; it learns with the first, and is told the same in each run of it.
     assert!((1..=6).contains(&short) && calls > 100, "{short} of {calls} calls");
-    let outcome = simulation.run(1, &Plan::default(), &reference).unwrap();
+    let outcome = simulation.outcome(1, &Plan::default(), Some(&reference)).unwrap();
     assert!(outcome.broken.is_none(), "{}", outcome.broken.unwrap());
 }

@@ -11,7 +11,7 @@ use std::{
 
 use kit::modules;
 use pintle_offline::documents;
-use pintle_simulation::{Plan, Seam, Setting, Simulation, scenario::ModuleFile};
+use pintle_simulation::{Plan, Seam, Setting, Simulation, run::Simulate, scenario::ModuleFile};
 use serde_json::Value;
 
 /// How many passes over the unlucky root panic.
@@ -63,7 +63,7 @@ fn a_panic_in_a_pass_is_that_roots_failure_and_nothing_elses() {
     let count = Arc::clone(&calls);
     let unlucky = Simulation::new(&setting, "panic.yaml", SCENARIO, &modules::resolve).unwrap();
     let unlucky = unlucky.with_seams(Arc::new(move || Arc::new(Unlucky(Arc::clone(&count)))));
-    let outcome = unlucky.run(0, &Plan::default(), &healthy).unwrap();
+    let outcome = unlucky.outcome(0, &Plan::default(), Some(&healthy)).unwrap();
     // Its end, and how often each object was made, are those of the run without a panic.
     assert!(outcome.broken.is_none(), "{}", outcome.broken.unwrap());
     assert!(calls.load(Ordering::Relaxed) > PANICS, "nobody panicked");

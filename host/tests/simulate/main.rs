@@ -208,9 +208,6 @@ fn search<S: Simulate>(
     let counts =
         tally.by_class.iter().map(|(class, count)| format!("{class} {} of {}", count.hit, count.run));
     println!("came to pass: {}", counts.collect::<Vec<_>>().join(", "));
-    for (scenario, (plans, took)) in &tally.by_scenario {
-        println!("{plans:>6}  {:>4} ms each  {scenario}", took.as_millis() / (*plans).max(1) as u128);
-    }
     for failure in &tally.failures {
         println!("FAILED  --replay '{}'", failure.replay);
         if let Some(broken) = &failure.outcome.broken {

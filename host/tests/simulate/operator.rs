@@ -7,9 +7,7 @@ use kit::modules;
 use pintle_engine::fixtures;
 use pintle_offline as offline;
 use pintle_simulation::{
-    Fault, NamedModule, Plan, Setting, Simulation, Subject,
-    choice::{self, Menu},
-    corpus,
+    Fault, NamedModule, OnWrite, Plan, Replay, Setting, Simulation, Subject, choice, corpus,
     run::Simulate,
     scenario::{ModuleFile, OnlyOn},
     search,
@@ -91,7 +89,7 @@ pub(crate) fn simulate(arguments: &Arguments) -> anyhow::Result<bool> {
     subjects.retain(|subject| only_on(&subject.simulation).is_none());
     let is_all = only.is_none();
     let corpus = if is_all { corpus(CORPUS, &subjects).context("simulate/corpus.txt")? } else { Vec::new() };
-    let plans = choice::plans(&subjects, Menu { spares: true }, &corpus, &arguments.effort(arguments.plans));
+    let plans = choice::plans(&subjects, &corpus, &arguments.effort(arguments.plans));
     let small = subjects.iter().filter(|subject| subject.is_small()).count();
     println!("{} plans, {} of a corpus; every place of {small} small scenarios", plans.len(), corpus.len());
     fine &= super::search(&subjects, &plans, is_all && arguments.plans >= PLANS, arguments)?;
@@ -106,23 +104,25 @@ pub(crate) fn simulate(arguments: &Arguments) -> anyhow::Result<bool> {
     Ok(fine)
 }
 
-/// Whether a broken host or guest breaks its property in one of the plans of a search. If that takes a crash, nothing may be broken where
-/// nothing goes wrong.
+/// Whether a broken host or guest breaks its property in one of the plans of a search. If that takes a crash, one after some write must do
+/// it, and nothing may be broken where nothing goes wrong.
 fn is_caught(subjects: &[Subject<'_>], host: &BrokenHost) -> anyhow::Result<bool> {
     let sound = search::subject(subjects, host.scenario);
     let sound = sound.with_context(|| format!("{} does not run", host.scenario))?;
     let text = fs::read_to_string(repository().join(host.scenario))?;
     let broken = Simulation::new(sound.simulation.setting, host.scenario, &text, &modules::resolve)?;
     let broken = broken.with_seams(host.seams());
-    let mut plans = vec![sound.replay(0, Plan::default())];
-    plans.extend(choice::plans(std::slice::from_ref(sound), Menu::default(), &[], &FOR_BROKEN));
-    if host.needs_crash {
-        let alone = broken.outcome(0, &Plan::default(), Some(&sound.reference))?;
-        if let Some(found) = alone.broken {
-            println!("FAILED  {} breaks {} where nothing goes wrong", host.name, found.property);
-            return Ok(false);
-        }
-        plans.retain(|replay| replay.plan.any(Fault::crashes));
+    let nothing = Plan::default();
+    if !host.needs_crash {
+        let mut plans = vec![sound.replay(0, nothing)];
+        plans.extend(choice::plans(std::slice::from_ref(sound), &[], &FOR_BROKEN));
+        return catches(host.name, host.breaks, (sound, &broken), &plans);
     }
+    if let Some(found) = broken.outcome(0, &nothing, Some(&sound.reference))?.broken {
+        println!("FAILED  {} breaks {} where nothing goes wrong", host.name, found.property);
+        return Ok(false);
+    }
+    let crash = |number| sound.replay(0, Plan::of([Fault::Write(number, OnWrite::CrashAfter)]));
+    let plans: Vec<Replay> = (1..=sound.reference.writes.len() as u32).map(crash).collect();
     catches(host.name, host.breaks, (sound, &broken), &plans)
 }

@@ -3,7 +3,10 @@
 use std::{fmt, time::Duration};
 
 use super::Class;
-use crate::plan::{self, AnyFault, Place, milliseconds, parts};
+use crate::{
+    plan::{self, AnyFault, Place, milliseconds, parts},
+    run::TraceEntry,
+};
 
 /// The faults of a run. Writes, requests and events are those of the hosts, counted from 1 since the first step of the scenario.
 pub type Plan = plan::Plan<Fault>;
@@ -46,34 +49,37 @@ pub(super) enum Reach {
 
 words! {
     /// A fault at a write.
-    OnWrite {
-        CrashBefore = "crash-before": "the host ends before it is sent, and another one starts",
-        CrashAfter = "crash-after":
+    OnWrite in Class {
+        CrashBefore = "crash-before", LostWrite: "the host ends before it is sent, and another one starts",
+        CrashAfter = "crash-after", Crash:
             "the host ends when it was carried out, and another one starts without its memory",
-        LostBefore = "lost-before": "the connection breaks before it arrives",
-        LostReply = "lost-reply": "the connection breaks after it was carried out, so that its reply is lost",
-        Silence = "silence": "no reply ever comes, though it was carried out",
-        TimeTravel = "time-travel":
+        LostBefore = "lost-before", LostWrite: "the connection breaks before it arrives",
+        LostReply = "lost-reply", LostWrite:
+            "the connection breaks after it was carried out, so that its reply is lost",
+        Silence = "silence", LostWrite: "no reply ever comes, though it was carried out",
+        TimeTravel = "time-travel", OldView:
             "the host ends, and the next one is first shown the cluster as it was a moment before",
-        FarTimeTravel = "far-time-travel":
+        FarTimeTravel = "far-time-travel", OldView:
             "the host ends, and the next one is first shown the cluster as it was at the beginning",
-        Partition = "partition": "the host cannot reach the API server for 15 seconds",
-        Edit = "edit": "somebody edits what was written",
-        Delete = "delete": "somebody deletes what was written",
-        StripLabels = "strip-labels": "somebody takes the host's labels off what was written",
-        StripOwner = "strip-owner": "somebody takes the owner off what was written",
-        StripManaged = "strip-managed": "somebody empties the managed fields of what was written",
-        EditStatus = "edit-status": "somebody empties the conditions of the root",
-        Recreate = "recreate": "somebody deletes the root and makes it again with the same name",
-        Churn = "churn": "somebody empties the root's spec, and puts it back after 5 seconds",
-        SwapTraps = "swap-traps": "the Reconciler names a module that traps, for 5 seconds",
-        SwapBroken = "swap-broken": "the Reconciler names a module whose answer is no JSON, for 5 seconds",
-        SwapLoops = "swap-loops": "the Reconciler names a module that never ends, for 5 seconds",
-        SwapAllocates = "swap-allocates":
+        Partition = "partition", Rivals: "the host cannot reach the API server for 15 seconds",
+        Edit = "edit", Meddling: "somebody edits what was written",
+        Delete = "delete", Meddling: "somebody deletes what was written",
+        StripLabels = "strip-labels", Meddling: "somebody takes the host's labels off what was written",
+        StripOwner = "strip-owner", Meddling: "somebody takes the owner off what was written",
+        StripManaged = "strip-managed", Meddling: "somebody empties the managed fields of what was written",
+        EditStatus = "edit-status", Meddling: "somebody empties the conditions of the root",
+        Recreate = "recreate", Recreated: "somebody deletes the root and makes it again with the same name",
+        Churn = "churn", Churn: "somebody empties the root's spec, and puts it back after 5 seconds",
+        SwapTraps = "swap-traps", BadSwap: "the Reconciler names a module that traps, for 5 seconds",
+        SwapBroken = "swap-broken", BrokenSwap:
+            "the Reconciler names a module whose answer is no JSON, for 5 seconds",
+        SwapLoops = "swap-loops", BrokenSwap: "the Reconciler names a module that never ends, for 5 seconds",
+        SwapAllocates = "swap-allocates", BrokenSwap:
             "the Reconciler names a module that takes too much memory, for 5 seconds",
-        SwapMissing = "swap-missing": "the Reconciler names a module that does not exist, for 5 seconds",
-        ClockBack = "clock-back": "the host's wall clock goes back by an hour",
-        ClockAhead = "clock-ahead": "the host's wall clock goes ahead by an hour",
+        SwapMissing = "swap-missing", BadSwap:
+            "the Reconciler names a module that does not exist, for 5 seconds",
+        ClockBack = "clock-back", Clocks: "the host's wall clock goes back by an hour",
+        ClockAhead = "clock-ahead", Clocks: "the host's wall clock goes ahead by an hour",
     }
 }
 
@@ -95,15 +101,17 @@ words! {
 
 words! {
     /// A fault at an event of a watch.
-    OnEvent {
-        Hide = "hide": "never comes; 20 seconds later everything is listed anew",
-        HidePair = "hide-pair":
+    OnEvent in Class {
+        Hide = "hide", HiddenEvent: "never comes; 20 seconds later everything is listed anew",
+        HidePair = "hide-pair", HiddenEvent:
             "never comes, and neither does the next one about the same object; then everything is listed anew",
-        Late = "late": "comes two seconds late, so that events of other watches overtake it",
-        Duplicate = "duplicate": "comes twice",
-        Close = "close": "does not come, since the watch is closed before it, and opened again",
-        Gone = "gone": "does not come, since the watch is ended with 410 Gone, and everything is listed anew",
-        Compact = "compact": "is followed by the end of all watches: everything is listed anew",
+        Late = "late", DisorderedEvent: "comes two seconds late, so that events of other watches overtake it",
+        Duplicate = "duplicate", DisorderedEvent: "comes twice",
+        Close = "close", EndedWatch:
+            "does not come, since the watch is closed before it, and opened again",
+        Gone = "gone", EndedWatch:
+            "does not come, since the watch is ended with 410 Gone, and everything is listed anew",
+        Compact = "compact", EndedWatch: "is followed by the end of all watches: everything is listed anew",
     }
 }
 
@@ -111,31 +119,9 @@ impl Fault {
     /// Its class in docs/simulator.md.
     pub fn class(&self) -> Class {
         match self {
-            Self::Write(_, what) => match what {
-                OnWrite::CrashAfter => Class::Crash,
-                OnWrite::CrashBefore | OnWrite::LostBefore | OnWrite::LostReply | OnWrite::Silence => {
-                    Class::LostWrite
-                }
-                OnWrite::TimeTravel | OnWrite::FarTimeTravel => Class::OldView,
-                OnWrite::Partition => Class::Rivals,
-                OnWrite::Edit
-                | OnWrite::Delete
-                | OnWrite::StripLabels
-                | OnWrite::StripOwner
-                | OnWrite::StripManaged
-                | OnWrite::EditStatus => Class::Meddling,
-                OnWrite::Recreate => Class::Recreated,
-                OnWrite::Churn => Class::Churn,
-                OnWrite::SwapMissing | OnWrite::SwapTraps => Class::BadSwap,
-                OnWrite::SwapBroken | OnWrite::SwapLoops | OnWrite::SwapAllocates => Class::BrokenSwap,
-                OnWrite::ClockBack | OnWrite::ClockAhead => Class::Clocks,
-            },
+            Self::Write(_, what) => what.class(),
             Self::Request(..) => Class::FailedRequest,
-            Self::Event(_, what) => match what {
-                OnEvent::Hide | OnEvent::HidePair => Class::HiddenEvent,
-                OnEvent::Late | OnEvent::Duplicate => Class::DisorderedEvent,
-                OnEvent::Close | OnEvent::Gone | OnEvent::Compact => Class::EndedWatch,
-            },
+            Self::Event(_, what) => what.class(),
             Self::Lag(_) => Class::Lag,
             Self::Skew(_) => Class::Clocks,
             Self::Rival => Class::Rivals,
@@ -144,13 +130,13 @@ impl Fault {
 
     /// What it may affect besides its own place.
     pub(super) fn reach(&self) -> Reach {
-        match (self, self.class()) {
-            (Self::Write(_, OnWrite::CrashBefore) | Self::Request(_, OnRequest::Burst), _) => {
-                Reach::Everybody
-            }
-            (_, Class::LostWrite | Class::FailedRequest) => Reach::Request,
-            (_, Class::Meddling | Class::Recreated | Class::Churn) => Reach::Root,
-            (_, Class::BadSwap | Class::BrokenSwap) => Reach::Kind,
+        if matches!(self, Self::Write(_, OnWrite::CrashBefore) | Self::Request(_, OnRequest::Burst)) {
+            return Reach::Everybody;
+        }
+        match self.class() {
+            Class::LostWrite | Class::FailedRequest => Reach::Request,
+            Class::Meddling | Class::Recreated | Class::Churn => Reach::Root,
+            Class::BadSwap | Class::BrokenSwap => Reach::Kind,
             _ => Reach::Everybody,
         }
     }
@@ -164,6 +150,22 @@ impl Fault {
     /// Whether somebody other than the host changes something. Then the host has more to do than without the fault.
     pub fn meddles(&self) -> bool {
         self.class().meddles()
+    }
+
+    /// What happens, as a sentence without a full stop. Its place is told as in the trace of the run.
+    pub fn in_words(&self, steps: &[TraceEntry]) -> String {
+        let text = self.to_string();
+        let told = steps.iter().position(|step| step.who == "plan" && step.what == text);
+        let at = told.and_then(|told| steps.get(told.checked_sub(1)?));
+        let at = at.map_or_else(String::new, |step| format!(" ({})", step.what));
+        match self {
+            Self::Write(number, what) => format!("at write {number}{at} {}", what.in_words()),
+            Self::Request(number, what) => format!("request {number}{at} {}", what.in_words()),
+            Self::Event(number, what) => format!("event {number}{at} {}", what.in_words()),
+            Self::Lag(by) => format!("every event of a watch comes {} ms late", by.as_millis()),
+            Self::Skew(by) => format!("the wall clocks of the hosts differ by {} ms", by.as_millis()),
+            Self::Rival => "a second host stands by, and both stand for election".into(),
+        }
     }
 }
 
@@ -211,19 +213,25 @@ impl AnyFault for Fault {
         self.meddles()
     }
 
-    fn samples() -> Vec<Self> {
-        let mut all =
-            vec![Self::Lag(Duration::from_millis(30)), Self::Skew(Duration::from_secs(1)), Self::Rival];
-        all.extend(OnWrite::ALL.iter().map(|what| Self::Write(3, *what)));
-        all.extend(OnRequest::ALL.iter().map(|what| Self::Request(3, *what)));
-        all.extend(OnEvent::ALL.iter().map(|what| Self::Event(3, *what)));
-        all
-    }
-
     fn shorter(replay: &Replay) -> Vec<Replay> {
         let mut shorter = replay.with_one_less();
         // A plan with one fault uses the seed only for names and uids.
         shorter.extend((replay.seed != 0).then(|| Replay { seed: 0, ..replay.clone() }));
         shorter
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_told_with_its_place() {
+        let step =
+            |who: &str, what: &str| TraceEntry { at: Duration::ZERO, who: who.into(), what: what.into() };
+        let fault = Fault::Write(3, OnWrite::Edit);
+        let steps = [step("host-1", "apply configmaps a"), step("plan", "w3=edit")];
+        assert_eq!(fault.in_words(&steps), "at write 3 (apply configmaps a) somebody edits what was written");
+        assert_eq!(fault.in_words(&[]), "at write 3 somebody edits what was written");
     }
 }

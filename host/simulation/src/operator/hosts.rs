@@ -10,6 +10,7 @@ use jiff::SignedDuration;
 use pintle_engine::Engine;
 use pintle_modules::Budget;
 use pintle_operator::{Metrics, Readiness};
+use pintle_schema::fit::Kinds;
 use pintle_simulator::Record;
 use tokio::{sync::Notify, task::JoinHandle};
 
@@ -42,14 +43,15 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    pub(super) fn new(engine: &Engine, seams: Option<Seams>, spares: &Arc<[NamedModule]>) -> Self {
-        Self {
-            engine: engine.clone(),
-            records: Mutex::default(),
-            impure: Arc::default(),
-            seams,
-            spares: Arc::clone(spares),
-        }
+    /// Hosts whose guests answer with fields of the kinds that are `served` alone, if there are any.
+    pub(super) fn new(
+        engine: &Engine,
+        seams: Option<Seams>,
+        spares: &Arc<[NamedModule]>,
+        served: Option<Arc<Kinds>>,
+    ) -> Self {
+        let (engine, spares) = (engine.clone(), Arc::clone(spares));
+        Self { engine, records: Mutex::default(), impure: Arc::new(Impure::new(served)), seams, spares }
     }
 }
 

@@ -9,15 +9,14 @@ mod steps;
 use std::{collections::BTreeSet, fmt};
 
 use pintle_core::{
-    conditions::{READY, STALLED},
-    object::{at, uid},
-    observed::status_conditions,
+    conditions::STALLED,
+    object::{at, is_deleting, uid},
 };
 use pintle_simulator::{Record, Snapshot};
-use pintle_wit::{ConditionStatus, ObjectRef, names};
+use pintle_wit::{Kind, ObjectRef, names};
 use serde_json::Value;
 
-use super::{Broken, script::is_host};
+use super::{Broken, readiness, script::is_host};
 
 pub(super) use self::{
     counts::{Counts, counted, evidence},
@@ -26,62 +25,73 @@ pub(super) use self::{
     steps::at_every_step,
 };
 
-/// A property.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Property {
-    /// O1: each step of the scenario reaches what it expects.
-    Converges,
-    /// O2: the end state is that of the run without faults.
-    SameEnd,
-    /// O3: no object is created or deleted more often than in the run without faults.
-    Counted,
-    /// O4, O6: when everything is as it should be, another reconcile changes nothing.
-    Steady,
-    /// O5: a guest's answer depends only on its request, and not on the order of objects in it.
-    Pure,
-    /// O7: nothing is left of a root that is gone.
-    NoOrphans,
-    /// O8: the hosts do not change objects that they did not create.
-    NoForeignHarm,
-    /// O9: a status never has an observedGeneration that does not exist yet, or that is older than before.
-    Monotone,
-    /// O10: the hosts come to rest within a bounded number of requests, and a parsed answer takes no more memory than its call was granted.
-    Bounded,
-    /// O11: no object of the end state is deleted on the way, unless somebody changes something.
-    SafeOnTheWay,
-    /// O12: one root's trouble does not delay another.
-    Isolated,
-    /// O13: an object that was changed and put back is as it was before.
-    Returns,
-    /// Without faults, every root ends Ready unless the scenario expects otherwise.
-    Ready,
-    /// Without faults, the guest answers only with fields that the kinds of its objects have.
-    Fits,
-    /// The same seed and plan lead to the same run, which does not use the operating system's time or random numbers.
-    Repeatable,
+macro_rules! properties {
+    ($($(#[$doc:meta])* $property:ident = $letter:literal, $holds:literal, $advice:expr;)*) => {
+        /// A property.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Property { $(#[doc = $holds] $(#[$doc])* $property,)* }
+
+        impl Property {
+            /// Its code in docs/simulator.md.
+            pub fn letter(self) -> &'static str {
+                match self { $(Self::$property => $letter,)* }
+            }
+
+            /// What should hold, as a sentence without a full stop.
+            pub fn in_words(self) -> &'static str {
+                match self { $(Self::$property => $holds,)* }
+            }
+
+            /// What the author of a guest should look for if it does not hold.
+            pub fn advice(self) -> &'static str {
+                match self { $(Self::$property => $advice,)* }
+            }
+        }
+    };
 }
 
-impl Property {
-    /// Its code in docs/simulator.md.
-    pub fn letter(self) -> &'static str {
-        match self {
-            Self::Converges => "O1",
-            Self::SameEnd => "O2",
-            Self::Counted => "O3",
-            Self::Steady => "O4",
-            Self::Pure => "O5",
-            Self::NoOrphans => "O7",
-            Self::NoForeignHarm => "O8",
-            Self::Monotone => "O9",
-            Self::Bounded => "O10",
-            Self::SafeOnTheWay => "O11",
-            Self::Isolated => "O12",
-            Self::Returns => "O13",
-            Self::Ready => "ready",
-            Self::Fits => "fields",
-            Self::Repeatable => "repeatable",
-        }
-    }
+const REMEMBERS: &str = "the answer depends on how it came about: look for what the guest reads from its own status or \
+    from children that remembers the way (counters, a first value that is kept, a generation), and compute it from the spec \
+    and the needs";
+const FEEDS_ITSELF: &str = "the guest's own writes change its answer: look for what it copies from children or status into \
+    a child or the status and changes on the way; the answer to what it sees after its own answer must be the same answer";
+const NOT_THE_GUESTS: &str =
+    "this is not the guest's to keep: please report it, with the line that repeats it";
+
+properties! {
+    Converges = "O1", "each step of the scenario comes to what it expects",
+        "compare what the step expects with what the guest answers to that root: pintle render shows the answer to any objects";
+    SameEnd = "O2", "the end is that of the run in which nothing goes wrong", REMEMBERS;
+    Counted = "O3", "no object is created or deleted more often than where nothing goes wrong",
+        "a child changes its name or its identity with something that passes: name children after the root alone";
+    /// This is O6 too.
+    Steady = "O4", "when all is as it should be, another look changes nothing", FEEDS_ITSELF;
+    Pure = "O5", "a guest asked the same answers the same, in whatever order its children are shown",
+        "look for what the guest takes by position from request.children, and for maps whose order it shows; find children by \
+         kind and name (request.child), and sort what becomes a list";
+    NoOrphans = "O7", "nothing is left of a root that is gone",
+        "a child has no owner in its namespace: see grants.children[].namespaces, and the guest's finalizer";
+    NoForeignHarm = "O8", "what the host did not make, it does not change",
+        "look at grants.patches and evictions, and at children whose name somebody else uses";
+    Monotone = "O9",
+        "a status never speaks of a generation that is not there yet, nor of an older one than before", NOT_THE_GUESTS;
+    /// A parsed answer also takes no more memory than its call was granted.
+    Bounded = "O10", "the host comes to rest", FEEDS_ITSELF;
+    /// Unless somebody changes something.
+    SafeOnTheWay = "O11", "nothing is deleted on the way that belongs to the end",
+        "for a moment the guest wanted a child no more that it wants in the end: it must not leave children out because \
+         something that it depends on is not there yet; use stages for order";
+    Isolated = "O12", "one root's trouble does not delay another", NOT_THE_GUESTS;
+    Returns = "O13", "what was changed and put back is as it was", REMEMBERS;
+    /// Without faults, and unless the scenario expects otherwise.
+    Ready = "ready", "every root ends Ready",
+        "mend what the reason names; or, where that is what should come of it, say so in the scenario: \
+         expect: [{object: ..., condition: {type: Ready, status: \"False\", reason: ...}}]";
+    /// Without faults.
+    Fits = "fields", "the guest sets only fields that there are",
+        "mend the field in the guest; pintle render shows the same in a moment";
+    /// The run does not use the operating system's time or random numbers.
+    Repeatable = "repeatable", "the same line leads to the same run", NOT_THE_GUESTS;
 }
 
 impl fmt::Display for Property {
@@ -106,36 +116,30 @@ fn changes(records: &[Record]) -> impl Iterator<Item = (&Record, ObjectRef)> {
     })
 }
 
-/// The kinds of the roots of all Reconcilers, as apiVersion and kind.
-fn root_kinds(snapshot: &Snapshot) -> BTreeSet<(String, String)> {
-    snapshot
-        .objects
-        .iter()
-        .filter(|(reference, _)| reference.kind == "Reconciler")
-        .filter_map(|(_, object)| {
-            let of = &object["spec"]["for"];
-            Some((of["apiVersion"].as_str()?.to_owned(), of["kind"].as_str()?.to_owned()))
-        })
-        .collect()
+/// The kind of the roots of a Reconciler.
+pub(super) fn root_kind(reconciler: &Value) -> Option<Kind> {
+    let of = &reconciler["spec"]["for"];
+    Some(Kind::new(of["apiVersion"].as_str()?, of["kind"].as_str()?))
+}
+
+/// The kinds of the roots of all Reconcilers.
+fn root_kinds(snapshot: &Snapshot) -> BTreeSet<Kind> {
+    let there = snapshot.objects.iter().filter(|(reference, _)| reference.kind == "Reconciler");
+    there.filter_map(|(_, reconciler)| root_kind(reconciler)).collect()
 }
 
 /// The existing roots.
 pub(super) fn roots(snapshot: &Snapshot) -> Vec<ObjectRef> {
     let kinds = root_kinds(snapshot);
-    let is_root =
-        |reference: &&ObjectRef| kinds.contains(&(reference.api_version.clone(), reference.kind.clone()));
-    snapshot.objects.keys().filter(is_root).cloned().collect()
+    snapshot.objects.keys().filter(|reference| kinds.contains(&reference.kind())).cloned().collect()
 }
 
 /// Why a root is not Ready, from its own condition. None if it is Ready, is being deleted, or its CRD has no conditions. With
 /// `only_stalled`, a root that may still become Ready by itself is skipped.
 pub(super) fn unready(root: &ObjectRef, object: &Value, only_stalled: bool) -> Option<String> {
-    let conditions = status_conditions(object.get("status")?);
-    let of = |name: &str| conditions.iter().find(|condition| condition.r#type == name);
-    let ready = of(READY).filter(|ready| ready.status != ConditionStatus::True)?;
-    let passes = only_stalled && of(STALLED).is_none_or(|stalled| stalled.status != ConditionStatus::True);
-    let is_going = object.pointer("/metadata/deletionTimestamp").is_some();
-    (!passes && !is_going).then(|| format!("{root} is not Ready: {}: {}", ready.reason, ready.message))
+    let why = readiness::unready(object)?;
+    let is_judged = !only_stalled || readiness::is_true(object, STALLED);
+    (is_judged && !is_deleting(object)).then(|| format!("{root} is not Ready: {why}"))
 }
 
 /// The objects that still exist although their root is gone.
@@ -145,10 +149,5 @@ pub(super) fn orphans(snapshot: &Snapshot) -> Vec<ObjectRef> {
         let root = at(object, &["metadata", "labels", names::LABEL_ROOT]).and_then(Value::as_str);
         root.is_some_and(|root| !there.contains(root))
     };
-    snapshot
-        .objects
-        .iter()
-        .filter(|(_, object)| is_orphan(object))
-        .map(|(reference, _)| reference.clone())
-        .collect()
+    snapshot.objects.iter().filter(|(_, object)| is_orphan(object)).map(|(name, _)| name.clone()).collect()
 }

@@ -5,10 +5,11 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use anyhow::ensure;
 use jiff::Timestamp;
 use pintle_api::module_objects;
+use pintle_core::conditions::READY;
 use pintle_engine::{Digest, Engine, Module};
 use pintle_offline as offline;
 use pintle_schema::fit::Kinds;
-use pintle_simulator::{ApiServer, Options, Snapshot};
+use pintle_simulator::{ApiServer, Options};
 use pintle_wit::{ObjectRef, names};
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ use super::{
     fault::RIVAL,
     hosts::NAMESPACE,
     properties,
-    readiness::{NotReady, ready},
+    readiness::{self, is_true},
     script::is_host,
     world::World,
 };
@@ -26,7 +27,7 @@ use crate::{
     run::{EPOCH, SETTING, Simulate, in_stopped_time, repeatable},
     scenario::{Backend, Cascade, ModuleFile, Names, Runner, Scenario},
     script::described,
-    seam::Seams,
+    seam::{Caught, Seams},
 };
 
 /// How long a step of a scenario may take with faults: twice the sum of the longest back-off, the expiry of a lease, and the repeated
@@ -41,9 +42,9 @@ pub struct Setting {
     base: ApiServer,
     epoch: Timestamp,
     /// Modules for plans with swaps. They are pushed when such a fault happens.
-    spares: Arc<[NamedModule]>,
+    pub(super) spares: Arc<[NamedModule]>,
     /// The schemas of the existing kinds.
-    kinds: Arc<Kinds>,
+    served: Arc<Kinds>,
     /// The modules, kept so that no host compiles them again.
     _modules: Vec<Module>,
 }
@@ -56,7 +57,7 @@ impl Setting {
     /// with swaps, named after the fault and the Reconciler (`swap-traps-shop`). They are pushed when the fault happens.
     ///
     /// # Errors
-    /// When the API server refuses an object, or a Reconciler does not become ready ([`NotReady`]).
+    /// When the API server refuses an object, or a Reconciler does not become ready; [`UnknownKinds`](super::UnknownKinds) is one reason.
     pub fn new(
         crds: &[Value],
         modules: &[NamedModule],
@@ -67,27 +68,23 @@ impl Setting {
         let loaded: Vec<Module> =
             modules.iter().chain(spares).filter_map(|(_, bytes)| engine.load(bytes, None).ok()).collect();
         let empty = ApiServer::new(Options::default());
-        let kinds = Arc::new(Kinds::with_crds(crds));
+        let served = Arc::new(Kinds::with_crds(crds));
         let (base, epoch) = in_stopped_time(async {
-            let hosts = Hosts::new(&engine, None, &Arc::default());
+            let hosts = Hosts::new(&engine, None, &Arc::default(), None);
             let world = World::new(&empty, EPOCH, SETTING, &Plan::default(), hosts);
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-            for object in pintle_api::crds().iter().chain(crds).chain([&namespace]) {
-                world.apply(object).await?;
-            }
-            for (name, bytes) in modules {
-                for object in module_objects(name, bytes, &Digest::of(bytes).to_string()) {
-                    world.apply(&object).await?;
-                }
-            }
-            for object in objects {
+            let of_module =
+                |(name, bytes): &NamedModule| module_objects(name, bytes, &Digest::of(bytes).to_string());
+            let modules: Vec<Value> = modules.iter().flat_map(of_module).collect();
+            let kinds = pintle_api::crds();
+            for object in kinds.iter().chain(crds).chain([&namespace]).chain(&modules).chain(objects) {
                 world.apply(object).await?;
             }
             world.start().await?;
             ensure!(world.rest().await, "the host does not come to rest");
             for (reference, object) in &world.server.snapshot().objects {
                 if reference.kind == "Reconciler" {
-                    ensure!(is_ready(object), NotReady::new(reference, object, &kinds));
+                    readiness::bound(reference, object, &served)?;
                 }
             }
             world.kill();
@@ -95,12 +92,8 @@ impl Setting {
         })??;
         base.compact();
         base.take_requests();
-        Ok(Self { engine, base, epoch, spares: spares.into(), kinds, _modules: loaded })
+        Ok(Self { engine, base, epoch, spares: spares.into(), served, _modules: loaded })
     }
-}
-
-fn is_ready(object: &Value) -> bool {
-    ready(object).is_some_and(|condition| condition["status"] == "True")
 }
 
 /// The function that makes the bytes of a module that a scenario names.
@@ -131,10 +124,8 @@ pub struct Evidence {
     pub trapped: Option<String>,
     /// The objects at the end, without what differs from run to run.
     pub(super) end: BTreeMap<ObjectRef, Value>,
-    /// How many times the hosts created, deleted and otherwise changed each object.
+    /// How many times the hosts created and deleted each object.
     pub(super) counts: BTreeMap<ObjectRef, properties::Counts>,
-    /// How many requests the hosts made.
-    pub(super) requests: u32,
     /// For each root, and each time that somebody changed it, how long it took until its status had observed the change.
     pub(super) delays: BTreeMap<ObjectRef, Vec<Option<Duration>>>,
 }
@@ -197,34 +188,26 @@ impl<'a> Simulation<'a> {
         self.outcome(seed, &Plan::default(), None)
     }
 
-    /// Runs it with a plan.
-    ///
-    /// # Errors
-    /// As [`Simulation::reference`].
-    pub fn run(&self, seed: u64, plan: &Plan, reference: &RunOutcome) -> anyhow::Result<RunOutcome> {
-        self.outcome(seed, plan, Some(reference))
-    }
-
     async fn simulate(&self, seed: u64, plan: &Plan, reference: Option<&RunOutcome>) -> RunOutcome {
         let setting = self.setting;
-        let hosts = Hosts::new(&setting.engine, self.seams.clone(), &setting.spares);
+        let served = (self.must_be_ready && reference.is_none()).then(|| Arc::clone(&setting.served));
+        let hosts = Hosts::new(&setting.engine, self.seams.clone(), &setting.spares, served);
         let world = World::new(&setting.base, setting.epoch, seed, plan, hosts);
-        if self.must_be_ready && reference.is_none() {
-            world.own.impure.compare_with(&setting.kinds);
-        }
         let mut evidence = Evidence::default();
         let lived = self.live(&world, plan, reference, &mut evidence).await.err();
         // A guest that does not work may satisfy other properties by chance, so this error comes first.
-        let unfit = world.own.impure.unfit.get().map(|what| Broken::new(Property::Fits, what));
+        let impure = &world.own.impure;
+        let unfit = impure.unfit.get().map(|what| Broken::new(Property::Fits, what));
         let unready = lived.clone().filter(|broken| broken.property == Property::Ready);
+        let otherwise = |caught: &Caught| format!("{} the guest answered otherwise", caught.how);
+        let changing = impure.caught.get().map(|caught| Broken::new(Property::Pure, otherwise(caught)));
+        let beyond = impure.beyond.get().map(|what| Broken::new(Property::Bounded, what));
         // An error at one step says more than its effect at the end.
-        let broken = properties::at_every_step(&world, plan, reference).or(lived);
-        let impure = world.own.impure.first().map(|what| Broken::new(Property::Pure, what));
-        let beyond = world.own.impure.beyond.get().map(|what| Broken::new(Property::Bounded, what));
-        let broken = unfit.or(unready).or(impure).or(beyond).or(broken);
+        let of_guest = unfit.or(unready).or(changing).or(beyond);
+        let broken = of_guest.or_else(|| properties::at_every_step(&world, plan, reference)).or(lived);
         evidence.differing =
             broken.as_ref().and_then(|broken| differing::of(&world, broken, &evidence, reference));
-        evidence.trapped = world.own.impure.trapped.get().cloned();
+        evidence.trapped = impure.trapped.get().cloned();
         world.end(broken, evidence)
     }
 
@@ -237,25 +220,26 @@ impl<'a> Simulation<'a> {
     ) -> Result<(), Broken> {
         let converges = |what: String| world.broken(Property::Converges, what);
         world.start().await.map_err(|error| converges(format!("{error:#}")))?;
-        let runner = Runner::new(world.as_ref(), &self.scenario, self.names.clone(), self.resolve);
-        let runner = match reference {
-            Some(_) => runner.with_patience(PATIENCE),
-            None => runner,
-        };
+        let mut runner = Runner::new(world.as_ref(), &self.scenario, self.names.clone(), self.resolve);
+        if reference.is_some() {
+            runner = runner.with_patience(PATIENCE);
+        }
         world.arm(true);
-        let judges_ready = self.must_be_ready && reference.is_none();
-        let never_ready = |only_stalled: bool| {
-            let what = self.unready(&world.server.snapshot(), only_stalled).filter(|_| judges_ready);
-            what.map_or(Ok(()), |what| Err(world.broken(Property::Ready, what)))
+        let ran = runner.run_steps().await;
+        // If the steps fail or the hosts do not come to rest, only a stalled root is worth reporting.
+        let never_ready = |only_stalled: bool| match self.unready(world, only_stalled) {
+            Some(what) if self.must_be_ready && reference.is_none() => {
+                Err(world.broken(Property::Ready, what))
+            }
+            _ => Ok(()),
         };
-        if let Err(failed) = runner.run_steps().await {
+        if let Err(failed) = ran {
             never_ready(true)?;
-            return Err(converges(format!("{failed}{}", unready(world))));
+            return Err(converges(format!("{failed}{}", said(world))));
         }
         let rests = world.rest().await;
         world.arm(false);
         *evidence = properties::evidence(world, properties::masked(world));
-        // If the hosts do not come to rest, only a stalled root is worth reporting.
         never_ready(!rests)?;
         if !rests {
             return Err(world.broken(Property::Bounded, "the hosts do not come to rest".into()));
@@ -273,10 +257,13 @@ impl<'a> Simulation<'a> {
     }
 
     /// The first root that is not Ready although no step expects that, and why.
-    fn unready(&self, snapshot: &Snapshot, only_stalled: bool) -> Option<String> {
-        let roots = properties::roots(snapshot);
-        let mut expected = roots.iter().filter(|root| !self.scenario.expects_unready(root));
-        expected.find_map(|root| properties::unready(root, snapshot.objects.get(root)?, only_stalled))
+    fn unready(&self, world: &World, only_stalled: bool) -> Option<String> {
+        let snapshot = world.server.snapshot();
+        let mut roots = properties::roots(&snapshot).into_iter();
+        roots.find_map(|root| {
+            let why = properties::unready(&root, snapshot.objects.get(&root)?, only_stalled)?;
+            (!self.scenario.expects_unready(&root)).then_some(why)
+        })
     }
 
     /// Checks that nothing is left of its roots when they are deleted.
@@ -302,15 +289,13 @@ impl<'a> Simulation<'a> {
     async fn is_steady(&self, world: &Arc<World>, often: bool) -> Result<(), Broken> {
         let before = world.with_records(<[_]>::len);
         let asked = world.own.impure.asked();
-        let ready = world.server.snapshot().objects;
-        let ready = properties::roots(&world.server.snapshot())
-            .iter()
-            .filter(|root| ready.get(root).is_some_and(|object| is_ready(object)))
-            .count();
+        let snapshot = world.server.snapshot();
+        let is_ready = |root: &ObjectRef| snapshot.objects.get(root).is_some_and(|root| is_true(root, READY));
+        let ready = properties::roots(&snapshot).iter().filter(|root| is_ready(root)).count();
         for round in 0..if often { FORCED_RECONCILES } else { 1 } {
+            let patch =
+                json!({"metadata": {"annotations": {names::ANNOTATION_RECONCILE_AT: round.to_string()}}});
             for root in properties::roots(&world.server.snapshot()) {
-                let patch =
-                    json!({"metadata": {"annotations": {names::ANNOTATION_RECONCILE_AT: round.to_string()}}});
                 // A root that is being deleted may be gone by now.
                 let _ = world.patch(&root, &patch).await;
             }
@@ -331,25 +316,15 @@ impl<'a> Simulation<'a> {
             world.advance(Duration::from_secs(20)).await;
         }
         let changing = world.with_records(|records| {
-            let is_change = |record: &&pintle_simulator::Record| {
-                is_host(&record.seen.client)
-                    && record.seen.verb.is_mutating()
-                    && record.seen.resource != "leases"
-                    && record.seen.resource != "events"
-            };
-            records.iter().skip(before).find(is_change).map(|record| {
-                let seen = &record.seen;
-                (seen.number, described(seen))
-            })
+            let seen = records.iter().skip(before).map(|record| &record.seen);
+            let mut changes = seen.filter(|seen| is_host(&seen.client) && seen.verb.is_mutating());
+            let of_root = changes.find(|seen| !matches!(seen.resource.as_str(), "leases" | "events"))?;
+            Some((of_root.number, described(of_root)))
         });
-        match changing {
-            Some((number, what)) => Err(Broken {
-                property: Property::Steady,
-                at: world.time_of(number),
-                what: format!("nothing is left to do, and yet: {what}"),
-            }),
-            None => Ok(()),
-        }
+        changing.map_or(Ok(()), |(number, what)| {
+            let what = format!("nothing is left to do, and yet: {what}");
+            Err(Broken { property: Property::Steady, at: world.time_of(number), what })
+        })
     }
 }
 
@@ -366,18 +341,12 @@ impl Simulate for Simulation<'_> {
 }
 
 /// Why roots are not ready, from their own statuses. This is often the reason why a step does not reach what it expects.
-fn unready(world: &World) -> String {
+fn said(world: &World) -> String {
     let snapshot = world.server.snapshot();
-    let mut lines = String::new();
-    for root in properties::roots(&snapshot) {
-        let conditions = snapshot.objects.get(&root).and_then(|object| object.pointer("/status/conditions"));
-        let conditions = conditions.and_then(Value::as_array).into_iter().flatten();
-        for condition in
-            conditions.filter(|one| one["type"] == pintle_core::conditions::READY && one["status"] != "True")
-        {
-            let text = |key: &str| condition[key].as_str().unwrap_or_default();
-            lines.push_str(&format!("  {root} says: {}: {}\n", text("reason"), text("message")));
-        }
-    }
-    lines
+    let roots = properties::roots(&snapshot).into_iter();
+    let said = roots.filter_map(|root| {
+        let why = readiness::unready(snapshot.objects.get(&root)?)?;
+        Some(format!("  {root} says: {why}\n"))
+    });
+    said.collect()
 }

@@ -89,11 +89,7 @@ impl Api {
 
     /// Waits until something can be read.
     pub(crate) async fn wait(&self, path: &str) -> Result<()> {
-        eventually(format!("{path} is there"), async || match self.read(path).await {
-            Ok(_) => Ok(Look::Reached(())),
-            Err(error) => Ok(Look::NotYet(format!("{error:#}"))),
-        })
-        .await
+        eventually(format!("{path} is there"), async || Ok(Look::of(self.read(path).await.map(drop)))).await
     }
 
     /// Watches something from now on, as JSON that is not compressed.

@@ -22,12 +22,6 @@ pub(crate) const MANIFESTS: [&str; 4] = [
 /// The namespace of the Pods.
 const PODS_NAMESPACE: &str = "bench-pods";
 
-/// The Pods, as the API server has them.
-pub(crate) const PODS: &str = "/api/v1/namespaces/bench-pods/pods";
-
-/// The same, as the view shows them.
-pub(crate) const FARM_PODS: &str = "/apis/farm.example.com/v1alpha/namespaces/bench-pods/farmpods";
-
 /// The group and version of Llamas, as the view shows them.
 pub(crate) const LLAMAS: &str = "farm.example.com/v1alpha";
 
@@ -35,12 +29,13 @@ pub(crate) const LLAMAS: &str = "farm.example.com/v1alpha";
 pub(crate) const TWINS: &str = "twin.example.com/v1alpha";
 
 /// Makes the API server ask the gateway, installs the views and their module, and creates what they show.
-pub(crate) async fn open(stage: &Stage<'_>) -> Result<()> {
+pub(crate) async fn open(stage: &mut Stage<'_>) -> Result<()> {
     block_in_place(|| {
+        let address = stage.running()?.address("The gateway starts")?;
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples/farm/apiservice.yaml");
         let read = ["create", "--dry-run=client", "--output=json", "--filename", file];
         let service: Value = serde_json::from_str(&stage.plane.run_kubectl(&read, None)?)?;
-        stage.plane.serve_api_on_loopback(&service, stage.aggregated.port())?;
+        stage.plane.serve_api_on_loopback(&service, address.port())?;
         apply_file(&stage.plane, "deploy/samples/farm/views.yaml")?;
         stage.push("farm-0.1.0", "farm.wasm")?;
         for (condition, object) in [
@@ -52,7 +47,7 @@ pub(crate) async fn open(stage: &Stage<'_>) -> Result<()> {
         }
         anyhow::Ok(())
     })?;
-    user(stage).await?.wait(&format!("{FARM_PODS}?limit=1")).await?;
+    user(stage).await?.wait(&format!("{}?limit=1", pods_path(true))).await?;
     add_pods(stage).await
 }
 
@@ -81,7 +76,7 @@ async fn add_pods(stage: &Stage<'_>) -> Result<()> {
         pod["metadata"]["labels"]["shard"] = (number % 20).to_string().into();
         pod
     });
-    loader::create(&stage.api, PODS, pods).await
+    loader::create(&stage.api, pods_path(false), pods).await
 }
 
 /// Creates a namespace, and waits until Pods can be made in it.
@@ -132,12 +127,16 @@ pub(crate) fn llama(api_version: &str, number: u32) -> Value {
     })
 }
 
-/// The path of the Pod with this number.
-pub(crate) fn pod_path(number: u32) -> String {
-    format!("{PODS}/pod-{number:05}")
+/// The path of all Pods, as the API server has them or as the view shows them.
+pub(crate) fn pods_path(is_view: bool) -> &'static str {
+    if is_view {
+        "/apis/farm.example.com/v1alpha/namespaces/bench-pods/farmpods"
+    } else {
+        "/api/v1/namespaces/bench-pods/pods"
+    }
 }
 
-/// The path of what the view shows of it, which has a prefix before its name.
-pub(crate) fn farm_pod_path(number: u32) -> String {
-    format!("{FARM_PODS}/farm-pod-{number:05}")
+/// The path of the Pod with this number. The view shows it with a prefix before its name.
+pub(crate) fn pod_path(number: u32, is_view: bool) -> String {
+    format!("{}/{}pod-{number:05}", pods_path(is_view), if is_view { "farm-" } else { "" })
 }

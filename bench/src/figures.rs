@@ -18,6 +18,8 @@ pub(crate) struct Record {
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) records: Vec<Record>,
+    /// Errors, with their phases. A failed phase has no figures.
+    pub(crate) failures: Vec<String>,
 }
 
 impl Figures {

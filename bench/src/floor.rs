@@ -1,7 +1,7 @@
 //! FLOOR: a lower bound for every client that makes the same calls. It watches the roots, makes the four applies and the status write for
 //! each of them, and forgets the root. It compares, repairs and keeps nothing.
 
-use std::{collections::HashSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::HashSet, env, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
@@ -23,25 +23,17 @@ const IN_FLIGHT: usize = 16;
 const RETRIES: u32 = 5;
 const RETRY_AFTER: Duration = Duration::from_millis(50);
 
-/// The flags of FLOOR's process.
-#[derive(Debug, clap::Parser)]
-pub(crate) struct Flags {
-    #[arg(long, env = "KUBECONFIG")]
-    kubeconfig: PathBuf,
-    /// Instead of waiting for roots: make the calls of a swap over the existing roots, and end.
-    #[arg(long)]
-    swap: bool,
-}
-
 struct Floor {
     api: Api,
     in_flight: Semaphore,
 }
 
-pub(crate) async fn run(flags: Flags) -> Result<()> {
-    let api = Api::connect(&flags.kubeconfig).await?;
+/// Makes the calls of a swap over the existing roots, and ends; or else waits for roots.
+pub(crate) async fn run(is_swap: bool) -> Result<()> {
+    let kubeconfig = env::var_os("KUBECONFIG").context("KUBECONFIG is not set")?;
+    let api = Api::connect(Path::new(&kubeconfig)).await?;
     let floor = Floor { api, in_flight: Semaphore::new(IN_FLIGHT) };
-    if flags.swap { floor.swap().await } else { Arc::new(floor).create().await }
+    if is_swap { floor.swap().await } else { Arc::new(floor).create().await }
 }
 
 impl Floor {

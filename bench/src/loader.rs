@@ -1,12 +1,10 @@
 //! The load on the cluster. It is the same for all contestants.
 
-use std::{ops::Range, time::Instant};
-
 use anyhow::Result;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
-use crate::api::{Api, ROOTS};
+use crate::api::Api;
 
 /// How many creates are in flight: enough that the API server is the limit, and not the loader.
 const IN_FLIGHT: usize = 16;
@@ -22,13 +20,6 @@ pub(crate) fn root(name: &str, message: &str) -> Value {
 /// The name of the root with this number.
 pub(crate) fn name(number: u32) -> String {
     format!("root-{number:05}")
-}
-
-/// Creates all of these roots as fast as possible, and returns when it began.
-pub(crate) async fn create_roots(api: &Api, numbers: Range<u32>) -> Result<Instant> {
-    let began = Instant::now();
-    create(api, ROOTS, numbers.map(|number| root(&name(number), "as created"))).await?;
-    Ok(began)
 }
 
 /// Creates objects as fast as possible.

@@ -15,7 +15,6 @@ mod observer;
 mod phases;
 mod plane;
 mod process;
-mod program;
 mod report;
 mod settings;
 mod stage;
@@ -26,8 +25,8 @@ use clap::Parser as _;
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     // The benchmark starts itself as FLOOR.
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == "floor") {
-        floor::run(floor::Flags::parse_from(std::env::args_os().skip(1))).await
+    if std::env::args_os().nth(1).is_some_and(|word| word == "floor") {
+        floor::run(std::env::args_os().any(|word| word == "--swap")).await
     } else {
         phases::run(&settings::Flags::parse()).await
     }

@@ -4,19 +4,17 @@
 use std::{
     collections::BTreeMap,
     fmt::Display,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use anyhow::Result;
 use futures::StreamExt;
 use kube::{
-    Client,
     api::DynamicObject,
     runtime::{WatchStreamExt, watcher},
 };
 use pintle_testbed::{Look, asynchronous::eventually};
-use tokio::task::JoinSet;
+use tokio::{sync::watch, task::JoinSet};
 
 use crate::api::{Api, Kind, ROOTS};
 
@@ -34,17 +32,27 @@ pub(crate) type Sights = BTreeMap<(&'static str, String), Vec<Sight>>;
 
 /// The watches, and what they have shown. The watches end with this value.
 pub(crate) struct Observer {
-    sights: Arc<Mutex<Sights>>,
+    sights: watch::Sender<Sights>,
     watches: JoinSet<()>,
 }
 
 impl Observer {
     /// Watches these kinds. It has seen everything that exists when this returns.
     pub(crate) async fn start(api: &Api, kinds: &'static [Kind]) -> Result<Self> {
-        let mut observer = Self { sights: Arc::default(), watches: JoinSet::new() };
+        let mut observer = Self { sights: watch::Sender::default(), watches: JoinSet::new() };
         let mut there = 0;
         for kind in kinds {
-            observer.follow(api.client(), kind);
+            let sights = observer.sights.clone();
+            let objects = watcher(kind.objects(api.client()), watcher::Config::default());
+            let mut objects = objects.default_backoff().applied_objects().boxed();
+            observer.watches.spawn(async move {
+                while let Some(shown) = objects.next().await {
+                    match shown {
+                        Ok(object) => sights.send_modify(|sights| record(sights, kind, object)),
+                        Err(error) => eprintln!("the benchmark's own watch begins anew: {error}"),
+                    }
+                }
+            });
             there += api.list(kind.collection).await?.len();
         }
         observer.wait("everything is seen", |sights| (sights.len() >= there).then_some(())).await?;
@@ -53,22 +61,8 @@ impl Observer {
         Ok(observer)
     }
 
-    fn follow(&mut self, client: Client, kind: &'static Kind) {
-        let sights = Arc::clone(&self.sights);
-        let objects = watcher(kind.objects(client), watcher::Config::default());
-        let mut objects = objects.default_backoff().applied_objects().boxed();
-        self.watches.spawn(async move {
-            while let Some(shown) = objects.next().await {
-                match shown {
-                    Ok(object) => record(&mut locked(&sights), kind, object),
-                    Err(error) => eprintln!("the benchmark's own watch begins anew: {error}"),
-                }
-            }
-        });
-    }
-
-    pub(crate) fn sights(&self) -> MutexGuard<'_, Sights> {
-        locked(&self.sights)
+    pub(crate) fn sights(&self) -> watch::Ref<'_, Sights> {
+        self.sights.borrow()
     }
 
     /// Waits until `look` returns something for what was seen. When it was seen is in the sights, so a late look changes no figure.
@@ -97,10 +91,6 @@ impl Observer {
         })
         .await
     }
-}
-
-fn locked(sights: &Mutex<Sights>) -> MutexGuard<'_, Sights> {
-    sights.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn record(sights: &mut Sights, kind: &Kind, object: DynamicObject) {

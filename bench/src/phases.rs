@@ -18,40 +18,32 @@ use crate::{
     stage::Stage,
 };
 
-/// The results of the phases.
-#[derive(Default)]
-pub(crate) struct Outcome {
-    pub(crate) figures: Figures,
-    /// Errors, with their phases. A failed phase has no figures.
-    pub(crate) failures: Vec<String>,
-}
-
 /// Runs the selected phases, prints the table, and writes the JSON. Fails if a phase could not be measured, but not if a target is missed.
 pub(crate) async fn run(flags: &Flags) -> Result<()> {
     let parts = [(Part::Operator, flags.runs), (Part::Views, 1)];
     for who in parts.iter().flat_map(|(part, _)| flags.contestants(*part)) {
         flags.program(who)?;
     }
-    let mut outcome = Outcome::default();
+    let mut figures = Figures::default();
     for (part, runs) in parts {
         let mut contestants = flags.contestants(part);
         for run in 1..=runs {
             for who in contestants.iter().copied() {
-                if let Err(error) = measure(flags, run, who, part, &mut outcome.figures).await {
+                if let Err(error) = measure(flags, run, who, part, &mut figures).await {
                     let failure = format!("{} in run {run} of {}: {error:#}", name(who), name(part));
                     eprintln!("FAILED: {failure}");
-                    outcome.failures.push(failure);
+                    figures.failures.push(failure);
                 }
                 // After every turn, so that an interrupted run leaves its results.
-                report::write_json(flags, &outcome)?;
+                report::write_json(flags, &figures)?;
             }
             // The contestants take turns, and each run begins with another one, because the speed of a machine changes.
             let first = contestants.len().min(1);
             contestants.rotate_left(first);
         }
     }
-    report::print(&outcome);
-    anyhow::ensure!(outcome.failures.is_empty(), "not measured:\n{}", outcome.failures.join("\n"));
+    report::print(&figures);
+    anyhow::ensure!(figures.failures.is_empty(), "not measured:\n{}", figures.failures.join("\n"));
     Ok(())
 }
 
@@ -61,9 +53,10 @@ async fn measure(flags: &Flags, run: u32, who: Who, part: Part, figures: &mut Fi
     for phase in Phase::value_variants().iter().copied().filter(|phase| is_due(flags, run, who, part, *phase))
     {
         println!("  {}: {}", name(phase), name(who));
-        run_phase(&mut stage, phase).await.with_context(|| name(phase)).with_context(|| stage.log_tail())?;
+        let outcome = run_phase(&mut stage, phase).await;
+        outcome.with_context(|| format!("{}\n{}", stage.end_of_log(), name(phase)))?;
     }
-    stage.stop().await
+    stage.stop()
 }
 
 /// All other phases of the operator work on the roots of the first. FLOOR only makes calls.
@@ -105,15 +98,23 @@ struct Pairs {
 }
 
 impl Pairs {
+    /// Measures both, the view where the argument is true. Which comes first changes with each sample.
+    async fn add(
+        &mut self,
+        sample: u32,
+        mut measure: impl AsyncFnMut(bool) -> Result<Vec<f64>>,
+    ) -> Result<()> {
+        let is_first = sample % 2 == 1;
+        for is_view in [is_first, !is_first] {
+            let latencies = if is_view { &mut self.view } else { &mut self.direct };
+            latencies.extend(measure(is_view).await?);
+        }
+        Ok(())
+    }
+
     /// Records a percentile of each. What is direct counts as FLOOR's.
     fn put(&self, stage: &mut Stage<'_>, phase: Phase, figure: &'static str, percent: f64) {
         stage.put_of(Who::Floor, phase, figure, percentile(&self.direct, percent));
         stage.put(phase, figure, percentile(&self.view, percent));
     }
-}
-
-/// Whether the view has its turn, for the two requests of a sample: which comes first changes with each sample.
-fn turns(sample: u32) -> [bool; 2] {
-    let is_first = sample % 2 == 1;
-    [is_first, !is_first]
 }

@@ -3,13 +3,12 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
-use pintle_testbed::{ControlPlane, Options, Source};
+use pintle_testbed::{ControlPlane, Options, Source, output};
 use serde_json::{Value, json};
 
 use crate::{
     api::NAMESPACE,
-    program::output,
-    settings::{Part, Who},
+    settings::{Part, Who, built},
 };
 
 /// The namespace of the accounts in accounts.yaml.
@@ -49,8 +48,9 @@ pub(crate) fn install(plane: &ControlPlane, files: &[&str]) -> Result<()> {
 
 /// Gives the host the role of its guest. Without kube-controller-manager nobody fills an aggregated ClusterRole, so the roles that it would
 /// combine are bound one by one.
-pub(crate) fn bind_roles(plane: &ControlPlane, program: &Path, module: &Path) -> Result<()> {
-    apply_text(plane, &output(Command::new(program).arg("rbac").arg(module))?)?;
+pub(crate) fn bind_roles(plane: &ControlPlane, program: &Path) -> Result<()> {
+    let role = output(Command::new(program).arg("rbac").arg(built("../guests/bench.wasm")?), None)?;
+    apply_text(plane, &role)?;
     let selector = "--selector=pintle.dev/aggregate-to-host=true";
     let roles = plane.run_kubectl(&["get", "clusterroles", selector, "--output=name"], None)?;
     let (namespace, account) = account(Who::Pintle, Part::Operator);

@@ -1,6 +1,6 @@
 //! The settings of a run.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{env, path::PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{ValueEnum, value_parser};
@@ -31,21 +31,9 @@ pub(crate) struct Flags {
     /// How many Pods the phases about views have
     #[arg(long, default_value_t = 5000, value_name = "N", value_parser = value_parser!(u32).range(20..=50_000))]
     pub(crate) pods: u32,
-    /// Where the figures go, as JSON
-    #[arg(long, default_value = "target/bench.json", value_name = "FILE")]
-    pub(crate) json: PathBuf,
-    /// The binary `pintle`
-    #[arg(long, value_name = "FILE")]
-    pintle: PathBuf,
     /// Another build of `pintle`, which takes part too, so that the two can be compared
-    #[arg(long, value_name = "FILE", value_parser = other_build)]
-    before: Option<PathBuf>,
-    /// The binary of bench/native
     #[arg(long, value_name = "FILE")]
-    native: Option<PathBuf>,
-    /// The folder of bench.wasm, bench-next.wasm and farm.wasm
-    #[arg(long, value_name = "DIR")]
-    pub(crate) guests: PathBuf,
+    before: Option<PathBuf>,
 }
 
 /// What is measured together.
@@ -145,25 +133,17 @@ impl Flags {
     /// The program of a contestant.
     pub(crate) fn program(&self, who: Who) -> Result<PathBuf> {
         match who {
-            Who::Floor => Ok(std::env::current_exe()?),
-            Who::Native => self.native.clone().context("--native says where NATIVE is"),
+            Who::Floor => Ok(env::current_exe()?),
+            Who::Native => built("../bench-native"),
             Who::Before => self.before.clone().context("--before says where the other build is"),
-            Who::Pintle => Ok(self.pintle.clone()),
+            Who::Pintle => built("pintle"),
         }
     }
 }
 
-/// Looks whether a file is a build of Pintle by asking it for its version, since a run takes long until it gets to that contestant.
-fn other_build(file: &str) -> Result<PathBuf, String> {
-    let path = fs::canonicalize(file).map_err(|error| error.to_string())?;
-    let asked = Command::new(&path).arg("--version").output();
-    let output = asked.map_err(|error| format!("it is no program: {error}"))?;
-    if output.status.success() && output.stdout.starts_with(b"pintle ") {
-        Ok(path)
-    } else {
-        Err("it is a program, but no build of Pintle: it does not say so when asked for its --version"
-            .to_owned())
-    }
+/// A file that `cargo xtask bench` builds or wants: beside this program, or in the folder above.
+pub(crate) fn built(file: &str) -> Result<PathBuf> {
+    Ok(env::current_exe()?.with_file_name(file))
 }
 
 #[cfg(test)]
@@ -172,34 +152,19 @@ mod tests {
 
     use super::*;
 
-    fn parse(more: &[&str]) -> Result<Flags, String> {
-        let needed = ["bench", "--pintle", "pintle", "--native", "native", "--guests", "guests"];
-        Flags::try_parse_from(needed.iter().chain(more)).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn another_build_that_is_none_is_refused_before_anything_starts() {
-        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-        let this_test = std::env::current_exe().unwrap();
-        for (file, expected) in [
-            ("/nowhere/pintle", "No such file"),
-            (manifest, "it is no program"),
-            (this_test.to_str().unwrap(), "no build of Pintle"),
-        ] {
-            let refused = parse(&["--before", file]).unwrap_err();
-            assert!(refused.contains("--before") && refused.contains(expected), "{refused}");
-        }
+    fn parse(more: &[&str]) -> Flags {
+        Flags::try_parse_from(["bench"].iter().chain(more)).unwrap()
     }
 
     #[test]
     fn another_build_takes_part_in_both_parts_if_there_is_one() {
-        let mut flags = parse(&[]).unwrap();
+        let mut flags = parse(&[]);
         assert_eq!(flags.contestants(Part::Operator), [Who::Floor, Who::Native, Who::Pintle]);
         assert_eq!(flags.contestants(Part::Views), [Who::Pintle]);
         flags.before = Some("pintle".into());
         assert_eq!(flags.contestants(Part::Operator), Who::value_variants());
         assert_eq!(flags.contestants(Part::Views), [Who::Before, Who::Pintle]);
-        let flags = parse(&["--phase", "view-get", "--contestant", "native,pintle"]).unwrap();
+        let flags = parse(&["--phase", "view-get", "--contestant", "native,pintle"]);
         assert!(flags.contestants(Part::Operator).is_empty());
         assert_eq!(flags.contestants(Part::Views), [Who::Pintle]);
     }

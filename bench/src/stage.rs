@@ -1,12 +1,18 @@
 //! One contestant on its own control plane, and its measurements.
 
-use std::{net::SocketAddr, ops::Range, path::PathBuf, process::Command};
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    ops::Range,
+    path::PathBuf,
+    process::Command,
+};
 
 use anyhow::{Context, Result, bail};
 use futures::future::try_join_all;
 use guest_bench::{BenchSpec, children};
 use jiff::Timestamp;
-use pintle_testbed::{ControlPlane, Look, asynchronous::eventually};
+use pintle_testbed::{ControlPlane, Look, Server, asynchronous::eventually, output};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
@@ -18,8 +24,7 @@ use crate::{
     figures::Figures,
     loader, plane,
     process::{Meter, Usage},
-    program::{self, Running},
-    settings::{Flags, Part, Phase, Who, name},
+    settings::{Flags, Part, Phase, Who, built, name},
 };
 
 /// A contestant on its control plane.
@@ -33,16 +38,12 @@ pub(crate) struct Stage<'a> {
     run: u32,
     part: Part,
     figures: &'a mut Figures,
-    program: PathBuf,
     kubeconfig: PathBuf,
     /// The kubeconfig of whoever reads through views and writes.
     pub(crate) user: PathBuf,
-    log: PathBuf,
     /// The calls of the contestant.
     pub(crate) audit: Audit,
-    /// Where a gateway answers the API server.
-    pub(crate) aggregated: SocketAddr,
-    running: Option<Running>,
+    running: Option<Server>,
     // After the contestant, so that it is dropped later.
     pub(crate) plane: ControlPlane,
 }
@@ -56,7 +57,6 @@ impl<'a> Stage<'a> {
         part: Part,
         figures: &'a mut Figures,
     ) -> Result<Self> {
-        let program = flags.program(who)?;
         let plane = block_in_place(|| plane::start(part))?;
         let api = Api::connect(plane.kubeconfig()).await?;
         // For a moment after a CRD is established, the API server answers that the storage of its objects is being initialized.
@@ -66,7 +66,7 @@ impl<'a> Stage<'a> {
             (_, Part::Views) => plane::install(&plane, &farm::MANIFESTS),
             (_, Part::Operator) => {
                 plane::install(&plane, &["deploy/install.yaml"])?;
-                plane::bind_roles(&plane, &program, &flags.guests.join("bench.wasm"))
+                plane::bind_roles(&plane, &flags.program(who)?)
             }
         })?;
         let (namespace, account) = plane::account(who, part);
@@ -74,25 +74,10 @@ impl<'a> Stage<'a> {
         let user = plane.kubeconfig_for_service_account(plane::ACCOUNTS, "user")?;
         let audit_log = plane.audit_log().context("an existing cluster shows no audit log")?;
         let audit = Audit::new(audit_log, format!("system:serviceaccount:{namespace}:{account}"));
-        let log = plane.directory().join("logs").join(format!("{}.log", name(who)));
-        let mut stage = Self {
-            flags,
-            who,
-            api,
-            logic: 1,
-            run,
-            part,
-            figures,
-            program,
-            kubeconfig,
-            user,
-            log,
-            audit,
-            aggregated: program::free_address()?,
-            running: None,
-            plane,
-        };
-        stage.open().await.with_context(|| stage.log_tail())?;
+        let (logic, running) = (1, None);
+        let mut stage =
+            Self { flags, who, api, logic, run, part, figures, kubeconfig, user, audit, running, plane };
+        stage.open().await.with_context(|| stage.end_of_log())?;
         Ok(stage)
     }
 
@@ -113,66 +98,75 @@ impl<'a> Stage<'a> {
         self.audit.wait_quiet(Timestamp::now()).await.map(drop)
     }
 
-    pub(crate) async fn stop(mut self) -> Result<()> {
-        self.stop_contestant().await?;
-        let Self { plane, .. } = self;
-        block_in_place(|| plane.stop())
+    pub(crate) fn stop(mut self) -> Result<()> {
+        self.stop_contestant()?;
+        block_in_place(|| self.plane.stop())
     }
 
     /// The command line of the contestant.
-    fn command(&self, metrics: SocketAddr) -> Command {
-        let mut command = Command::new(&self.program);
+    fn command(&self) -> Result<Command> {
+        let mut command = Command::new(self.flags.program(self.who)?);
         command.env("KUBECONFIG", &self.kubeconfig);
-        let words = match (self.who, self.part) {
-            (Who::Floor, _) => vec!["floor".to_owned()],
+        match (self.who, self.part) {
+            (Who::Floor, _) => command.arg("floor"),
             (Who::Native, _) => {
-                vec!["--health-probe-bind-address=0".to_owned(), format!("--logic={}", self.logic)]
+                command.arg("--health-probe-bind-address=0").arg(format!("--logic={}", self.logic))
             }
-            (_, Part::Operator) => vec!["operator".to_owned(), format!("--bind={metrics}")],
-            (_, Part::Views) => vec![
-                "gateway".to_owned(),
-                format!("--aggregated-bind={}", self.aggregated),
-                format!("--health-bind={metrics}"),
-            ],
+            (_, Part::Operator) => command.args(["operator", "--bind=127.0.0.1:0"]),
+            (_, Part::Views) => {
+                command.args(["gateway", "--aggregated-bind=127.0.0.1:0", "--health-bind=127.0.0.1:0"])
+            }
         };
-        command.args(words);
-        command
+        Ok(command)
     }
 
     pub(crate) fn start_contestant(&mut self) -> Result<()> {
-        let metrics = program::free_address()?;
-        self.running = Some(Running::start(&mut self.command(metrics), &self.log, metrics)?);
+        let mut command = self.command()?;
+        self.running = Some(self.plane.start_server(&name(self.who), &mut command)?);
         Ok(())
     }
 
-    pub(crate) async fn stop_contestant(&mut self) -> Result<()> {
-        match self.running.take() {
-            Some(running) => running.stop().await,
-            None => Ok(()),
-        }
+    pub(crate) fn stop_contestant(&mut self) -> Result<()> {
+        block_in_place(|| self.running.take().map_or(Ok(()), Server::stop))
     }
 
     /// Makes the calls of a swap as FLOOR, in a process of their own.
     pub(crate) fn swap_floor(&self) -> Result<()> {
-        let mut command = self.command(program::free_address()?);
-        block_in_place(|| program::output(command.arg("--swap"))).map(drop)
+        let mut command = self.command()?;
+        block_in_place(|| output(command.arg("--swap"), None)).map(drop)
     }
 
-    pub(crate) fn running(&mut self) -> Result<&mut Running> {
+    pub(crate) fn running(&mut self) -> Result<&mut Server> {
         self.running.as_mut().context("the contestant does not run")
+    }
+
+    /// What the contestant has used; nothing while it is down.
+    pub(crate) fn usage(&mut self) -> Result<Usage> {
+        let Some(running) = &mut self.running else { return Ok(Usage::default()) };
+        running.check()?;
+        Usage::of(running.id())
+    }
+
+    /// The sum of the operator's samples whose name and labels begin like this.
+    pub(crate) fn metric(&mut self, begins: &str) -> Result<f64> {
+        let mut stream = TcpStream::connect(self.running()?.address("Pintle starts")?)?;
+        write!(stream, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply)?;
+        let samples = reply.lines().filter(|line| line.starts_with(begins));
+        Ok(samples.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
     }
 
     /// Begins a phase. The contestant may be down.
     pub(crate) fn begin(&mut self) -> Result<Meter> {
-        let usage = self.running.as_mut().map_or(Ok(Usage::default()), Running::usage);
-        Ok(Meter::start(usage?))
+        Ok(Meter::start(self.usage()?))
     }
 
     /// Waits until the contestant is quiet, and records the figures that every phase has. `of` is the number of roots or samples, for each
     /// of which the writes are counted. Returns when the last call was answered, and what the contestant has used.
     pub(crate) async fn end(&mut self, phase: Phase, begun: &Meter, of: u32) -> Result<(Timestamp, Usage)> {
         let quiet = self.audit.wait_quiet(begun.at).await?;
-        let usage = self.running()?.usage()?;
+        let usage = self.usage()?;
         let calls = self.audit.since(begun.at)?;
         let writes = calls.iter().filter(|call| call.is_mutating()).count();
         println!("    calls: {:?}", tally(&calls));
@@ -199,7 +193,7 @@ impl<'a> Stage<'a> {
         let kinds = ["benches", "configmaps", "deployments", "services", "ingresses"];
         let kinds = if self.who == Who::Floor { &kinds[..1] } else { &kinds[..] };
         eventually(format!("{} watches", name(self.who)), async || {
-            self.running()?.usage()?;
+            self.running()?.check()?;
             let calls = self.audit.since(since)?;
             let watches = |kind: &&str| calls.iter().any(|call| call.is_watch() && call.resource == *kind);
             Ok(Look::reached_if(kinds.iter().all(watches), || format!("{:?}", tally(&calls))))
@@ -233,15 +227,15 @@ impl<'a> Stage<'a> {
 
     /// Uploads a module with `pintle push`, and waits until the host, if one runs, has loaded it.
     pub(crate) fn push(&self, module: &str, file: &str) -> Result<()> {
-        let mut push = Command::new(&self.program);
-        push.args(["push", module]).arg(self.flags.guests.join(file));
+        let mut push = Command::new(self.flags.program(self.who)?);
+        push.args(["push", module]).arg(built("../guests")?.join(file));
         push.args((self.part == Part::Operator).then_some("--wait"));
         push.env("KUBECONFIG", self.plane.kubeconfig());
-        block_in_place(|| program::output(&mut push)).map(drop)
+        block_in_place(|| output(&mut push, None)).map(drop)
     }
 
-    pub(crate) fn log_tail(&self) -> String {
-        program::log_tail(&self.log)
+    pub(crate) fn end_of_log(&self) -> String {
+        self.running.as_ref().map(Server::end_of_log).unwrap_or_default()
     }
 }
 

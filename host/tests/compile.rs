@@ -54,10 +54,8 @@ fn hungry() -> Vec<u8> {
 }
 
 /// The most memory that this process has had, in bytes.
-fn peak_bytes() -> usize {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+fn peak_bytes() -> u64 {
+    kit::group::peak_bytes(std::process::id()).unwrap()
 }
 
 #[test]

@@ -4,9 +4,9 @@ mod build;
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use build::GoModule;
 
@@ -81,14 +81,11 @@ impl Binaries {
         if let Some(folder) = assets()? {
             return Ok(folder.join("kubectl"));
         }
-        let built =
-            cache().ok().and_then(|cache| CONTROL_PLANE.locate(&cache)).map(|folder| folder.join("kubectl"));
-        let on_path = || {
-            let path = env::var_os("PATH")?;
-            env::split_paths(&path).map(|folder| folder.join("kubectl")).find(|path| path.is_file())
-        };
-        built
-            .or_else(on_path)
+        let built = cache().ok().and_then(|cache| CONTROL_PLANE.locate(&cache));
+        let path = env::var_os("PATH").unwrap_or_default();
+        let mut files = built.into_iter().chain(env::split_paths(&path)).map(|folder| folder.join("kubectl"));
+        files
+            .find(|file| file.is_file())
             .context("no kubectl: put one on PATH, or name its folder in KUBEBUILDER_ASSETS")
     }
 }
@@ -107,21 +104,12 @@ fn assets() -> Result<Option<PathBuf>> {
 }
 
 fn cache() -> Result<PathBuf> {
-    let cache = if let Some(own) = directory_variable("PINTLE_CACHE") {
-        own
-    } else if let Some(caches) = directory_variable("XDG_CACHE_HOME") {
-        caches.join("pintle")
-    } else if let Some(home) = directory_variable("HOME") {
-        home.join(".cache").join("pintle")
-    } else {
-        bail!("no place for the built control plane: set PINTLE_CACHE to a folder");
-    };
-    create(&cache)?;
+    let cache = directory_variable("PINTLE_CACHE")
+        .or_else(|| Some(directory_variable("XDG_CACHE_HOME")?.join("pintle")))
+        .or_else(|| Some(directory_variable("HOME")?.join(".cache/pintle")))
+        .context("no place for the built control plane: set PINTLE_CACHE to a folder")?;
+    fs::create_dir_all(&cache).with_context(|| format!("creating {}", cache.display()))?;
     Ok(fs::canonicalize(cache)?)
-}
-
-fn create(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))
 }
 
 fn directory_variable(name: &str) -> Option<PathBuf> {

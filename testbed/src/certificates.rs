@@ -1,119 +1,85 @@
-//! Certificate authorities, certificates and keys for one instance of a control plane.
+//! The certificates and keys of one instance of a control plane.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
 
-/// The user and group in a client certificate.
-pub(crate) struct Identity {
-    pub(crate) user: &'static str,
-    pub(crate) group: Option<&'static str>,
+/// Who has a client certificate of the cluster's authority: the name of its files, the user and the group.
+pub(crate) const CLIENTS: [(&str, &str, Option<&str>); 4] = [
+    ("admin", "kubernetes-admin", Some("system:masters")),
+    ("controller-manager", "system:kube-controller-manager", None),
+    ("scheduler", "system:kube-scheduler", None),
+    // It may do everything, but has its own name, so that the audit log tells it from the administrator.
+    ("kwok", "kwok", Some("system:masters")),
+];
+
+const API_SERVER: [&str; 6] =
+    ["127.0.0.1", "10.96.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+
+/// Makes the folder with all files. Instances share nothing, so that a component which reaches a port of another instance by mistake is
+/// refused there.
+pub(crate) fn write(folder: &Path) -> Result<()> {
+    fs::create_dir(folder)?;
+    let cluster = authority(folder, "cluster-ca")?;
+    sign(folder, &cluster, "kube-apiserver", ("kube-apiserver", None), &API_SERVER)?;
+    for (file, user, group) in CLIENTS {
+        sign(folder, &cluster, file, (user, group), &[])?;
+    }
+    // Its only client trusts no other etcd, so two instances cannot use one store by mistake, even if one gets the port that the other has
+    // just chosen.
+    let etcd = authority(folder, "etcd-ca")?;
+    sign(folder, &etcd, "etcd", ("etcd", None), &["127.0.0.1"])?;
+    sign(folder, &etcd, "etcd-client", ("kube-apiserver", None), &[])?;
+    // Not the cluster's authority: whoever has a certificate of this one may act as any user.
+    let front_proxy = authority(folder, "front-proxy-ca")?;
+    sign(folder, &front_proxy, "front-proxy-client", ("front-proxy-client", None), &[])?;
+    // What signs and verifies the tokens of service accounts. Kubernetes accepts ECDSA keys as well as RSA, and they take no time to create.
+    let tokens = KeyPair::generate()?;
+    fs::write(folder.join("service-account.key"), tokens.serialize_pem())?;
+    // The API server does not find the public key in a PKCS#8 file of the private one.
+    fs::write(folder.join("service-account.pub"), tokens.public_key_pem())?;
+    Ok(())
 }
 
-/// A certificate authority of one instance. Instances share nothing, so that a component which reaches a port of another instance by
-/// mistake is refused there.
-pub(crate) struct Authority {
-    directory: PathBuf,
-    name: &'static str,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-/// The files of a certificate and its private key.
-#[derive(Clone)]
-pub(crate) struct Pair {
-    pub(crate) certificate: PathBuf,
-    pub(crate) key: PathBuf,
-}
-
-impl Authority {
-    /// Creates `<name>-ca.crt` in `directory`. The key stays in memory: the controllers that would sign with it are not needed here.
-    pub(crate) fn create(directory: &Path, name: &'static str) -> Result<Self> {
-        let mut params = named(name, None);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let key = KeyPair::generate()?;
-        let certificate = params.self_signed(&key)?;
-        let authority = Self { directory: directory.to_owned(), name, issuer: Issuer::new(params, key) };
-        write(&authority.certificate(), &certificate.pem())?;
-        Ok(authority)
-    }
-
-    /// The file for those who trust this authority.
-    pub(crate) fn certificate(&self) -> PathBuf {
-        self.directory.join(format!("{}-ca.crt", self.name))
-    }
-
-    /// A client certificate for this identity.
-    pub(crate) fn client(&self, identity: &Identity) -> Result<Pair> {
-        let params = named(identity.user, identity.group);
-        self.issue(&identity.user.replace(':', "-"), params, ExtendedKeyUsagePurpose::ClientAuth)
-    }
-
-    /// A server certificate for `hosts`, each a DNS name or an IP address.
-    pub(crate) fn server(&self, name: &str, hosts: &[&str]) -> Result<Pair> {
-        let mut params = named(name, None);
-        params.subject_alt_names =
-            CertificateParams::new(hosts.iter().map(ToString::to_string).collect::<Vec<_>>())?
-                .subject_alt_names;
-        self.issue(name, params, ExtendedKeyUsagePurpose::ServerAuth)
-    }
-
-    fn issue(
-        &self,
-        file: &str,
-        mut params: CertificateParams,
-        usage: ExtendedKeyUsagePurpose,
-    ) -> Result<Pair> {
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![usage];
-        params.use_authority_key_identifier_extension = true;
-        let key = KeyPair::generate()?;
-        let certificate = params.signed_by(&key, &self.issuer)?;
-        let pair = Pair {
-            certificate: self.directory.join(format!("{}-{file}.crt", self.name)),
-            key: self.directory.join(format!("{}-{file}.key", self.name)),
-        };
-        write(&pair.certificate, &certificate.pem())?;
-        write(&pair.key, &key.serialize_pem())?;
-        Ok(pair)
-    }
-}
-
-/// The keys that sign and verify service account tokens. They are ECDSA keys: Kubernetes accepts them as well as RSA, and they take no time
-/// to create.
-pub(crate) struct ServiceAccountKeys {
-    pub(crate) private: PathBuf,
-    pub(crate) public: PathBuf,
-}
-
-impl ServiceAccountKeys {
-    pub(crate) fn create(directory: &Path) -> Result<Self> {
-        let keys = Self {
-            private: directory.join("service-account.key"),
-            public: directory.join("service-account.pub"),
-        };
-        let pair = KeyPair::generate()?;
-        write(&keys.private, &pair.serialize_pem())?;
-        // The API server does not find the public key in a PKCS#8 file of the private one.
-        write(&keys.public, &pair.public_key_pem())?;
-        Ok(keys)
-    }
-}
-
-fn named(user: &str, group: Option<&str>) -> CertificateParams {
+/// Writes the certificate of a new authority. The key stays in memory: the controllers that would sign with it are not needed here.
+fn authority(folder: &Path, name: &str) -> Result<Issuer<'static, KeyPair>> {
     let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    let key = KeyPair::generate()?;
+    fs::write(folder.join(format!("{name}.crt")), params.self_signed(&key)?.pem())?;
+    Ok(Issuer::new(params, key))
+}
+
+/// Writes the certificate and the key of a user, with a group or without, or of the server of these hosts.
+fn sign(
+    folder: &Path,
+    authority: &Issuer<'_, KeyPair>,
+    file: &str,
+    (user, group): (&str, Option<&str>),
+    hosts: &[&str],
+) -> Result<()> {
+    let mut params = CertificateParams::new(hosts.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     params.distinguished_name.push(DnType::CommonName, user);
     if let Some(group) = group {
         params.distinguished_name.push(DnType::OrganizationName, group);
     }
-    params
-}
-
-fn write(path: &Path, pem: &str) -> Result<()> {
-    fs::write(path, pem).with_context(|| format!("writing {}", path.display()))
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    let usage = if hosts.is_empty() {
+        ExtendedKeyUsagePurpose::ClientAuth
+    } else {
+        ExtendedKeyUsagePurpose::ServerAuth
+    };
+    params.extended_key_usages = vec![usage];
+    params.use_authority_key_identifier_extension = true;
+    let key = KeyPair::generate()?;
+    fs::write(folder.join(format!("{file}.crt")), params.signed_by(&key, authority)?.pem())?;
+    fs::write(folder.join(format!("{file}.key")), key.serialize_pem())?;
+    Ok(())
 }

@@ -3,18 +3,18 @@
 mod start;
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Seek as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
 
 use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::Binaries;
 use crate::kubeconfig;
-use crate::processes::{ComponentFailed, Processes};
+use crate::processes::{Processes, Server};
 
 /// What a control plane consists of.
 #[derive(Clone, Debug)]
@@ -111,8 +111,10 @@ impl ControlPlane {
             self.run_kubectl(&["create", "token", name, "--namespace", namespace, "--duration=8760h"], None)?;
         let current =
             self.run_kubectl(&["config", "view", "--raw", "--flatten", "--minify", "--output=json"], None)?;
+        let current: Value = serde_json::from_str(&current)?;
+        let cluster = current.pointer("/clusters/0/cluster").context("the kubeconfig names no cluster")?;
         let path = self.directory.path().join(format!("{namespace}-{name}.kubeconfig"));
-        kubeconfig::with_token(&path, &serde_json::from_str(&current)?, namespace, name, token.trim())?;
+        kubeconfig::write(&path, cluster, Some(namespace), &json!({ "token": token.trim() }))?;
         Ok(path)
     }
 
@@ -133,7 +135,7 @@ impl ControlPlane {
     /// # Errors
     /// When kubectl fails; the error is its error output.
     pub fn run_kubectl(&self, args: &[&str], stdin: Option<&str>) -> Result<String> {
-        run(self.kubectl_command().args(args), stdin)
+        output(self.kubectl_command().args(args), stdin)
     }
 
     /// The file with every request that the API server has answered, as audit events of level Metadata, one JSON object on each line. A
@@ -148,6 +150,16 @@ impl ControlPlane {
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// Starts a program that works on this control plane and ends with it. All that it prints is added to the log of this name, among those of
+    /// the components.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_server(&self, name: &str, command: &mut Command) -> Result<Server> {
+        self.takes_in(command)?;
+        Server::start(name, command, &self.directory().join("logs"))
     }
 
     /// Makes the process of a command end with this control plane, however this process ends. Does nothing for a control plane that
@@ -187,36 +199,32 @@ impl Drop for ControlPlane {
     }
 }
 
-/// Runs a command to its end, and returns its output. An error has its error output.
-fn run(command: &mut Command, stdin: Option<&str>) -> Result<String> {
-    let described = format!("{command:?}");
-    let mut child = command
-        .stdin(if stdin.is_some() { Stdio::piped() } else { Stdio::null() })
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("starting {described}"))?;
-    let pipe = child.stdin.take();
-    let output = thread::scope(|scope| {
-        // In a thread of its own, because kubectl writes output while it still reads.
-        scope.spawn(move || {
-            if let (Some(mut pipe), Some(text)) = (pipe, stdin) {
-                // kubectl stops reading after an error in its input. Its error output says more than a broken pipe.
-                let _ = pipe.write_all(text.as_bytes());
-            }
-        });
-        child.wait_with_output()
-    })?;
+/// Runs a command with this input to its end, and returns what it printed.
+///
+/// # Errors
+/// When it cannot be started, or fails; the error has its error output.
+pub fn output(command: &mut Command, stdin: Option<&str>) -> Result<String> {
+    let stdin = match stdin {
+        None => Stdio::null(),
+        Some(text) => {
+            let mut file = tempfile::tempfile()?;
+            file.write_all(text.as_bytes())?;
+            file.rewind()?;
+            file.into()
+        }
+    };
+    let output = command.stdin(stdin).output().with_context(|| format!("starting {command:?}"))?;
     let complaint = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{described} failed ({}): {}", output.status, complaint.trim());
+    ensure!(output.status.success(), "{command:?} failed ({}): {}", output.status, complaint.trim());
     Ok(String::from_utf8(output.stdout)?)
 }
 
+/// Whether another process had a port. Then another start with other ports may succeed.
 fn port_was_taken(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<ComponentFailed>().is_some_and(ComponentFailed::port_was_taken)
+    format!("{error:#}").contains("address already in use")
 }
 
-/// The folder of an instance. Only its owner can read it, because it has private keys.
+/// The folder of an instance, with one for logs. Only its owner can read it, because it has private keys.
 fn new_directory(keep: bool) -> Result<TempDir> {
     let mut directory = tempfile::Builder::new()
         .prefix("pintle-testbed-")
@@ -226,6 +234,7 @@ fn new_directory(keep: bool) -> Result<TempDir> {
         directory.disable_cleanup(true);
         eprintln!("the control plane's folder will be kept: {}", directory.path().display());
     }
+    fs::create_dir(directory.path().join("logs"))?;
     Ok(directory)
 }
 

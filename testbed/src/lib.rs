@@ -23,6 +23,11 @@
 //! | `PINTLE_PATIENCE` | by how much every wait is longer than 180 seconds: `2` doubles it (see [`eventually`]) |
 //! | `PINTLE_TESTBED_KEEP` | `1` keeps the folder of every instance (logs, data, audit log) and prints where it is |
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a real control plane runs on the real clock, and nothing here is simulated"
+)]
+
 mod aggregation;
 #[cfg(feature = "tokio")]
 pub mod asynchronous;
@@ -36,7 +41,8 @@ mod relay;
 mod source;
 
 pub use binaries::Binaries;
-pub use control_plane::{ControlPlane, Options};
+pub use control_plane::{ControlPlane, Options, output};
 pub use patience::{Look, Patience, count_failed_wait, eventually};
+pub use processes::Server;
 pub use relay::Relay;
 pub use source::Source;

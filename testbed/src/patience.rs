@@ -1,10 +1,5 @@
 //! Waiting on the real clock: one patience for everything that tests, the demo and the benchmarks wait for.
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "a real control plane runs on the real clock, and nothing here is simulated"
-)]
-
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -32,6 +27,13 @@ pub enum Look<T> {
     NotYet(String),
 }
 
+impl<T> Look<T> {
+    /// Of what is tried again until it succeeds: an error is what is so instead.
+    pub fn of(attempt: Result<T>) -> Self {
+        attempt.map_or_else(|error| Self::NotYet(format!("{error:#}")), Self::Reached)
+    }
+}
+
 impl Look<()> {
     /// Whether something is so; `state` says what is so instead.
     pub fn reached_if(is_so: bool, state: impl FnOnce() -> String) -> Self {
@@ -50,15 +52,12 @@ pub struct Patience {
 impl Default for Patience {
     fn default() -> Self {
         let is_lost = FAILURES.load(Ordering::Relaxed) >= FAILURES_MAX;
-        Self::of(if is_lost { PATIENCE_LOST } else { PATIENCE }.mul_f64(scale()))
+        let whole = if is_lost { PATIENCE_LOST } else { PATIENCE };
+        Self { began: Instant::now(), whole: whole.mul_f64(scale()) }
     }
 }
 
 impl Patience {
-    pub(crate) fn of(whole: Duration) -> Self {
-        Self { began: Instant::now(), whole }
-    }
-
     /// How long it may take in all.
     #[must_use]
     pub fn whole(&self) -> Duration {
@@ -75,13 +74,6 @@ impl Patience {
     pub fn lost(&self, what: &dyn Display, state: &str) -> anyhow::Error {
         count_failed_wait();
         anyhow::anyhow!("not within {} s: {what}; at last: {state}", self.whole.as_secs())
-    }
-
-    /// Sleeps for a moment, and returns whether there is time to look again.
-    pub(crate) fn pause(&self, moment: Duration) -> bool {
-        let left = self.whole.saturating_sub(self.began.elapsed());
-        thread::sleep(moment.min(left));
-        !left.is_zero()
     }
 }
 
@@ -109,24 +101,4 @@ pub fn eventually<T>(what: impl Display, mut look: impl FnMut() -> Result<Look<T
 fn scale() -> f64 {
     let read = || std::env::var("PINTLE_PATIENCE").ok()?.parse::<f64>().ok();
     read().filter(|scale| scale.is_finite() && *scale > 0.0).unwrap_or(1.0)
-}
-
-/// Something that may be done at this interval, but not more often.
-pub(crate) struct Rhythm {
-    every: Duration,
-    last: Instant,
-}
-
-impl Rhythm {
-    pub(crate) fn every(every: Duration) -> Self {
-        Self { every, last: Instant::now() }
-    }
-
-    pub(crate) fn due(&mut self) -> bool {
-        let due = self.last.elapsed() >= self.every;
-        if due {
-            self.last = Instant::now();
-        }
-        due
-    }
 }

@@ -1,20 +1,24 @@
-//! Runs the components as processes, and makes sure that none of them outlives the test.
+//! Runs programs with logs, and makes sure that no component of a control plane outlives the test.
 
 use std::ffi::OsString;
-use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::patience::{Look, Patience, eventually};
+use crate::patience::{Look, eventually};
 
-/// How long a component gets between SIGTERM and SIGKILL. On an idle machine, the API server was seen to take 4 s.
+/// How long a program gets between SIGTERM and SIGKILL. On an idle machine, the API server was seen to take 4 s.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
+
+/// How many lines of a log an error shows.
+const LOG_LINES: usize = 20;
 
 /// The watchdog's script. Its argument is the folder to remove. The watchdog leads the process group of all components, and reads a pipe
 /// whose other end only this process holds: the end of that pipe means that this process is gone, however it died. The components get a
@@ -27,50 +31,134 @@ sleep 2
 for _ in 1 2 3 4 5 6 7 8 9; do [ -z \"$1\" ] || rm -rf -- \"$1\" && break; sleep 1; done
 kill -KILL 0";
 
+/// A program that runs, with a log of all that it prints: a component of a control plane, or what works on one. It is killed when this value
+/// is dropped.
+#[derive(Debug)]
+pub struct Server {
+    name: String,
+    child: Child,
+    log: PathBuf,
+    /// Where its own lines begin in the log.
+    begins: usize,
+}
+
+impl Server {
+    /// Starts a program. What it prints is added to the log of this name in a folder.
+    pub(crate) fn start(name: &str, command: &mut Command, logs: &Path) -> Result<Self> {
+        let log = logs.join(format!("{name}.log"));
+        let file = OpenOptions::new().create(true).append(true).open(&log);
+        let file = file.with_context(|| format!("opening {}", log.display()))?;
+        let begins = usize::try_from(file.metadata()?.len())?;
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        let child = command.spawn();
+        let child =
+            child.with_context(|| format!("starting {name} ({})", command.get_program().display()))?;
+        Ok(Self { name: name.to_owned(), child, log, begins })
+    }
+
+    /// The number of its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The file with all that it prints.
+    #[must_use]
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// Checks that it still runs.
+    ///
+    /// # Errors
+    /// When it has ended. The error ends with what it logged last.
+    pub fn check(&mut self) -> Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("{} exited with {status}; {}", self.name, self.end_of_log());
+        }
+        Ok(())
+    }
+
+    /// Waits until this is found in the whole lines that it has printed.
+    ///
+    /// # Errors
+    /// When it is not found in time, or the program ends.
+    pub fn says<T>(&mut self, what: &str, find: impl Fn(&str) -> Option<T>) -> Result<T> {
+        eventually(format!("{} says {what}", self.name), || {
+            // Before the log is read: what it said before it ended is in there.
+            let alive = self.check();
+            let said = self.said();
+            match said.rsplit_once('\n').and_then(|(whole, _)| find(whole)) {
+                Some(found) => Ok(Look::Reached(found)),
+                None => alive.map(|()| Look::NotYet(self.end_of_log())),
+            }
+        })
+    }
+
+    /// The address in the first line with these words, which it logs when it listens.
+    ///
+    /// # Errors
+    /// As [`Server::says`].
+    pub fn address(&mut self, words: &str) -> Result<SocketAddr> {
+        self.says("where it listens", |log| address(log, words))
+    }
+
+    /// Asks it to end, and waits until it has. One that does not end within 30 seconds is killed, and a line on stderr says so, which is no
+    /// error: how long it takes to end says nothing about what it was used for.
+    ///
+    /// # Errors
+    /// When it had ended before.
+    pub fn stop(mut self) -> Result<()> {
+        self.stop_within(STOP_WITHIN)
+    }
+
+    fn stop_within(&mut self, within: Duration) -> Result<()> {
+        self.check()?;
+        kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+        let began = Instant::now();
+        while began.elapsed() < within {
+            if self.child.try_wait()?.is_some() {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        eprintln!("{} has not ended within {} s, and is killed", self.name, within.as_secs_f64());
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// What it printed last, for an error.
+    #[must_use]
+    pub fn end_of_log(&self) -> String {
+        format!("the end of its log:\n{}", last_lines(&self.said(), LOG_LINES))
+    }
+
+    fn said(&self) -> String {
+        let log = fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(log.get(self.begins..).unwrap_or_default()).into_owned()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has already ended if `stop` ran, as a rule.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// The components of one instance. None of them outlives this value or this process.
 #[derive(Debug)]
 pub(crate) struct Processes {
     directory: PathBuf,
     watchdog: Child,
-    components: Vec<Component>,
+    components: Vec<Server>,
 }
-
-#[derive(Debug)]
-struct Component {
-    name: &'static str,
-    child: Child,
-    log: PathBuf,
-}
-
-/// A component exited or did not become ready, with the end of its log.
-#[derive(Debug)]
-pub(crate) struct ComponentFailed {
-    name: &'static str,
-    what: String,
-    log: String,
-}
-
-impl ComponentFailed {
-    /// Whether another process had the port. Then another start with other ports may succeed.
-    pub(crate) fn port_was_taken(&self) -> bool {
-        self.log.contains("address already in use")
-    }
-}
-
-impl fmt::Display for ComponentFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}; the end of its log:\n{}", self.name, self.what, self.log)
-    }
-}
-
-impl std::error::Error for ComponentFailed {}
 
 impl Processes {
-    /// Starts only the watchdog. The logs go to `directory`/logs. If this process dies, the watchdog removes `directory`, unless `keep` is
-    /// set.
+    /// Starts only the watchdog. If this process dies, the watchdog removes `directory`, unless `keep` is set.
     pub(crate) fn new(directory: &Path, keep: bool) -> Result<Self> {
-        let logs = directory.join("logs");
-        fs::create_dir(&logs).with_context(|| format!("creating {}", logs.display()))?;
         let watchdog = Command::new("/bin/sh")
             .args(["-c", WATCHDOG, "pintle-testbed-watchdog"])
             .arg(if keep { OsString::new() } else { directory.as_os_str().to_owned() })
@@ -84,22 +172,16 @@ impl Processes {
     }
 
     /// Starts a component. It gets no environment variables of this process, because etcd and others read settings from them.
-    pub(crate) fn start(&mut self, name: &'static str, program: &Path, args: Vec<OsString>) -> Result<()> {
-        let log = self.directory.join("logs").join(format!("{name}.log"));
-        let out = File::create(&log).with_context(|| format!("creating {}", log.display()))?;
-        let child = Command::new(program)
-            .args(args)
+    pub(crate) fn start(&mut self, name: &str, program: &Path, flags: &[String]) -> Result<()> {
+        let mut command = Command::new(program);
+        command
+            .args(flags)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", &self.directory)
             .current_dir(&self.directory)
-            .stdin(Stdio::null())
-            .stdout(out.try_clone()?)
-            .stderr(out)
-            .process_group(self.group()?)
-            .spawn()
-            .with_context(|| format!("starting {name} ({})", program.display()))?;
-        self.components.push(Component { name, child, log });
+            .process_group(self.group()?);
+        self.components.push(Server::start(name, &mut command, &self.directory.join("logs"))?);
         Ok(())
     }
 
@@ -110,42 +192,31 @@ impl Processes {
 
     /// Fails when a component has exited.
     pub(crate) fn check(&mut self) -> Result<()> {
-        for component in &mut self.components {
-            if let Some(status) = component.child.try_wait()? {
-                return Err(component.failed(exited(status)).into());
-            }
-        }
-        Ok(())
+        self.components.iter_mut().try_for_each(Server::check)
     }
 
-    /// Waits until `ready` has reached it. The error names `name`, the component that `ready` waits for, or another component if that one
-    /// exited.
+    /// Waits until `ready` has reached it. The error shows the log of the component of this name, for which it waits, or of one that exited.
     pub(crate) fn wait_until(
         &mut self,
         name: &str,
         what: &str,
         mut ready: impl FnMut() -> Look<()>,
     ) -> Result<()> {
-        let waited = eventually(what, || {
-            self.check()?;
+        eventually(format!("{name} is usable: {what}"), || {
             let look = ready();
-            if matches!(look, Look::Reached(())) {
-                // Somebody else may have answered.
-                self.check()?;
-            }
-            Ok(look)
-        });
-        waited.map_err(|error| match self.components.iter().find(|component| component.name == name) {
-            Some(component) if !error.is::<ComponentFailed>() => {
-                component.failed(format!("is not usable: {error:#}")).into()
-            }
-            _ => error,
+            // Somebody else may have answered.
+            self.check()?;
+            let component = self.components.iter().find(|component| component.name == name);
+            let log = component.map(Server::end_of_log).unwrap_or_default();
+            Ok(match look {
+                Look::NotYet(state) => Look::NotYet(format!("{state}; {log}")),
+                Look::Reached(()) => Look::Reached(()),
+            })
         })
     }
 
-    /// Stops every component, the last started first, because each needs the earlier ones to stop in order. One that does not end in time
-    /// is killed, and a line says so: how long it takes to end says nothing about what it was used for. Fails if one had exited before. All
-    /// components have ended in any case.
+    /// Stops every component, the last started first, because each needs the earlier ones to stop in order. Fails if one had exited before.
+    /// All components have ended in any case.
     pub(crate) fn stop(&mut self) -> Result<()> {
         self.stop_within(STOP_WITHIN)
     }
@@ -153,7 +224,7 @@ impl Processes {
     fn stop_within(&mut self, within: Duration) -> Result<()> {
         let mut outcome = Ok(());
         while let Some(mut component) = self.components.pop() {
-            outcome = component.stop(within).and(outcome);
+            outcome = component.stop_within(within).and(outcome);
         }
         outcome
     }
@@ -163,39 +234,9 @@ impl Drop for Processes {
     /// Kills the components that still run. One that never became ready may ignore SIGTERM.
     fn drop(&mut self) {
         // The watchdog has not been waited for, so its process id is still that of the group.
-        if let Some(group) = pid(&self.watchdog) {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        for component in &mut self.components {
-            let _ = component.child.wait();
-        }
+        let _ = kill_process_group(Pid::from_child(&self.watchdog), Signal::KILL);
+        self.components.clear();
         let _ = self.watchdog.wait();
-    }
-}
-
-impl Component {
-    fn stop(&mut self, within: Duration) -> Result<()> {
-        if let Some(status) = self.child.try_wait()? {
-            return Err(self.failed(exited(status)).into());
-        }
-        if let Some(pid) = pid(&self.child) {
-            kill_process(pid, Signal::TERM)?;
-        }
-        let patience = Patience::of(within);
-        while patience.pause(Duration::from_millis(10)) {
-            if self.child.try_wait()?.is_some() {
-                return Ok(());
-            }
-        }
-        eprintln!("{} has not ended within {} s, and is killed", self.name, within.as_secs_f64());
-        self.child.kill()?;
-        self.child.wait()?;
-        Ok(())
-    }
-
-    fn failed(&self, what: String) -> ComponentFailed {
-        let log = fs::read(&self.log).unwrap_or_default();
-        ComponentFailed { name: self.name, what, log: last_lines(&String::from_utf8_lossy(&log), 20) }
     }
 }
 
@@ -205,12 +246,10 @@ pub(crate) fn last_lines(text: &str, count: usize) -> String {
     lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
-fn exited(status: ExitStatus) -> String {
-    format!("exited with {status}")
-}
-
-fn pid(child: &Child) -> Option<Pid> {
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+/// The first address in the first line of a log with these words, in either format of our logs.
+fn address(log: &str, words: &str) -> Option<SocketAddr> {
+    let line = log.lines().find(|line| line.contains(words))?;
+    line.split([' ', '=', '"']).find_map(|word| word.parse().ok())
 }
 
 #[cfg(test)]

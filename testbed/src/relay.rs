@@ -1,10 +1,9 @@
 //! [`Relay`]: one address for two servers, as a Service is.
 
 use std::{
-    collections::BTreeMap,
     io,
     net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     thread::{self, JoinHandle},
 };
 
@@ -17,24 +16,16 @@ use anyhow::{Context as _, Result, ensure};
 #[derive(Debug)]
 pub struct Relay {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    open: Arc<Open>,
     accepting: Option<JoinHandle<()>>,
 }
 
-#[derive(Debug)]
-struct Shared {
-    servers: Vec<SocketAddr>,
-    state: Mutex<State>,
-}
+/// The two sides of a connection.
+type Sides = [TcpStream; 2];
 
-#[derive(Debug, Default)]
-struct State {
-    has_ended: bool,
-    /// The number of connections so far.
-    accepted: usize,
-    /// The two sides of each connection that is open, by its number.
-    open: BTreeMap<usize, [TcpStream; 2]>,
-}
+/// The connections that are open, and perhaps some that are not any more; none once the relay has ended.
+#[derive(Debug)]
+struct Open(Mutex<Option<Vec<Weak<Sides>>>>);
 
 impl Relay {
     /// Starts a relay to these servers. They need not accept connections yet.
@@ -45,12 +36,12 @@ impl Relay {
         ensure!(!servers.is_empty(), "a relay needs a server");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("a port for the relay")?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared { servers: servers.to_vec(), state: Mutex::default() });
+        let open = Arc::new(Open(Mutex::new(Some(Vec::new()))));
         let accepting = thread::spawn({
-            let shared = Arc::clone(&shared);
-            move || shared.accept(&listener)
+            let (open, servers) = (Arc::clone(&open), servers.to_vec());
+            move || accept(&listener, servers, &open)
         });
-        Ok(Self { address, shared, accepting: Some(accepting) })
+        Ok(Self { address, open, accepting: Some(accepting) })
     }
 
     /// Where it listens.
@@ -62,11 +53,9 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        {
-            let mut state = self.shared.state();
-            state.has_ended = true;
-            state.open.values().flatten().for_each(close);
-        }
+        let open = self.open.lock().take();
+        let open = open.iter().flatten().filter_map(Weak::upgrade);
+        open.for_each(|sides| sides.iter().for_each(close));
         // Wakes the thread that accepts, so that it sees the end.
         drop(TcpStream::connect(self.address));
         if let Some(accepting) = self.accepting.take() {
@@ -76,54 +65,42 @@ impl Drop for Relay {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl Open {
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<Weak<Sides>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn accept(self: &Arc<Self>, listener: &TcpListener) {
-        for client in listener.incoming() {
-            if self.state().has_ended {
-                return;
-            }
-            let Ok(client) = client else { continue };
-            let shared = Arc::clone(self);
-            // It ends with its connection, which ends with the relay.
-            thread::spawn(move || shared.follow(client));
-        }
-    }
-
-    /// Carries one connection to its end. A client for whom there is no server is hung up on.
-    fn follow(&self, client: TcpStream) {
-        let number = {
-            let mut state = self.state();
-            state.accepted += 1;
-            state.accepted
-        };
-        let Some(server) = self.connect(number) else { return };
-        let Ok(sides) = client.try_clone().and_then(|client| Ok([client, server.try_clone()?])) else {
+fn accept(listener: &TcpListener, mut servers: Vec<SocketAddr>, open: &Arc<Open>) {
+    for client in listener.incoming() {
+        if open.lock().is_none() {
             return;
-        };
-        {
-            let mut state = self.state();
-            if state.has_ended {
-                return;
-            }
-            state.open.insert(number, sides);
         }
-        thread::scope(|scope| {
-            scope.spawn(|| pass_on(&client, &server));
-            pass_on(&server, &client);
-        });
-        self.state().open.remove(&number);
+        let Ok(client) = client else { continue };
+        servers.rotate_left(1);
+        let (servers, open) = (servers.clone(), Arc::clone(open));
+        // It ends with its connection, which ends with the relay.
+        thread::spawn(move || carry(client, &servers, &open));
     }
+}
 
-    /// A connection to the server whose turn it is, or else to the next that accepts one.
-    fn connect(&self, number: usize) -> Option<TcpStream> {
-        let turn = number % self.servers.len();
-        let (before, from) = self.servers.split_at(turn);
-        from.iter().chain(before).find_map(|server| TcpStream::connect(server).ok())
+/// Carries one connection to its end: to the server whose turn it is, or else to the next that accepts it. A client for whom there is no
+/// server is hung up on.
+fn carry(client: TcpStream, servers: &[SocketAddr], open: &Open) {
+    let Some(server) = servers.iter().find_map(|server| TcpStream::connect(server).ok()) else { return };
+    let sides = Arc::new([client, server]);
+    match &mut *open.lock() {
+        None => return,
+        Some(open) => {
+            open.retain(|sides| sides.strong_count() > 0);
+            open.push(Arc::downgrade(&sides));
+        }
     }
+    let [client, server] = &*sides;
+    thread::scope(|scope| {
+        scope.spawn(|| pass_on(client, server));
+        pass_on(server, client);
+    });
 }
 
 /// Passes on what one side sends, until it ends or either breaks.

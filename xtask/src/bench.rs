@@ -1,10 +1,16 @@
 //! The benchmarks: calls of guests, and the host as built for its image.
 
-use std::{ffi::OsString, fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use xtask::{root, say};
 
 use crate::{
-    console, guests,
-    run::{Result, cargo, program, root, say, target},
+    build, console, guests,
+    run::{Result, cargo, program, target},
 };
 
 /// The flags of `cargo xtask bench`.
@@ -14,7 +20,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "PART")]
     only: Option<Part>,
     /// Another build of `pintle`, which the parts `operator` and `views` measure beside this one
-    #[arg(long, value_name = "FILE", value_parser = program_file)]
+    #[arg(long, value_name = "FILE", value_parser = other_build)]
     before: Option<PathBuf>,
     /// Flags for the parts `operator` and `views`, for instance: --phase create,restart --runs 1
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
@@ -46,9 +52,8 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         return Err("--before is for the parts `operator` and `views`".into());
     }
     // A user who asks for phases or compares builds does not want the part `engine`.
-    let is_whole = flags.operator.is_empty() && flags.before.is_none();
-    let engine = flags.only.map_or(is_whole, |part| part == Part::Engine);
-    if engine {
+    let is_whole = flags.only.is_none() && flags.operator.is_empty() && flags.before.is_none();
+    if is_whole || flags.is_engine_alone() {
         cargo(["bench", "--package", "pintle-engine"]).env("PINTLE_GUEST_DIR", guests::build()?).go()?;
     }
     if flags.is_engine_alone() {
@@ -57,50 +62,59 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     say("building the host, the benchmark and its guests");
     let packages =
         ["--package", "pintle", "--bin", "pintle", "--package", "pintle-bench", "--bin", "pintle-bench"];
-    cargo(["build", "--profile", "dist"].iter().chain(&packages)).go()?;
+    cargo(["build", "--profile", "dist"]).args(packages).go()?;
     let built = target().join("dist");
     if flags.only == Some(Part::Console) {
         guests::build()?;
-        let chromium = console::chromium().ok_or("there is no Chromium on PATH")?;
-        return console::numbers(&chromium, &built.join("pintle"));
+        build::binaries(&["workbench"])?;
+        return console::in_browser("numbers", &built.join("pintle"))?.go();
     }
-    let guests = guests::build_bench(built.join("pintle").as_os_str())?;
-    let mut named: Vec<(&str, OsString)> = vec![
-        ("--pintle", built.join("pintle").into()),
-        ("--guests", guests.into()),
-        ("--json", target().join("bench.json").into()),
-    ];
+    // The benchmark finds all that is built in this folder and in the one above.
+    guests::build_bench(&built.join("pintle"))?;
     if flags.only != Some(Part::Views) {
-        named.push(("--native", native()?.into()));
+        native(&target().join("bench-native"))?;
     }
-    if let Some(before) = &flags.before {
-        named.push(("--before", before.into()));
-    }
+    let mut bench = program(built.join("pintle-bench"), [""; 0]);
     match flags.only {
-        Some(Part::Operator) => named.push(("--part", "operator".into())),
-        Some(Part::Views) => named.push(("--part", "views".into())),
+        Some(Part::Operator) => bench = bench.args(["--part", "operator"]),
+        Some(Part::Views) => bench = bench.args(["--part", "views"]),
         Some(Part::Engine | Part::Console) | None => {}
     }
-    let named = named.into_iter().flat_map(|(flag, value)| [flag.into(), value]);
-    program(built.join("pintle-bench"), named.chain(flags.operator.iter().cloned())).go()
+    if let Some(before) = &flags.before {
+        bench = bench.args(["--before".as_ref(), before.as_os_str()]);
+    }
+    bench.args(&flags.operator).go()
 }
 
-/// A file that can be run. What is none is refused before anything is built; the benchmark then looks whether it is Pintle.
-fn program_file(file: &str) -> std::result::Result<PathBuf, String> {
+/// Looks whether a file is a build of Pintle by asking it for its version, since building takes long.
+fn other_build(file: &str) -> std::result::Result<PathBuf, String> {
     let path = fs::canonicalize(file).map_err(|error| error.to_string())?;
-    let metadata = fs::metadata(&path).map_err(|error| error.to_string())?;
-    let is_program = metadata.is_file() && metadata.permissions().mode() & 0o111 != 0;
-    if is_program { Ok(path) } else { Err("it is no program".to_owned()) }
+    let says_so = program(&path, ["--version"]).asked().is_some_and(|said| said.starts_with("pintle "));
+    says_so
+        .then_some(path)
+        .ok_or_else(|| "it does not say that it is Pintle when asked for its --version".to_owned())
 }
 
-/// Builds the operator in Go, and returns where it is.
-fn native() -> Result<PathBuf> {
+/// Builds the operator in Go.
+fn native(file: &Path) -> Result<()> {
     say("building the operator in Go");
-    let native = target().join("bench-native");
-    let source = root().join("bench/native");
-    program("go", ["vet", "./..."]).folder(&source).go()?;
-    let build: [OsString; 5] =
-        ["build".into(), "-trimpath".into(), "-o".into(), native.clone().into(), ".".into()];
-    program("go", build).folder(&source).env("CGO_ENABLED", "0").go()?;
-    Ok(native)
+    let go =
+        |words: &[&str]| program("go", words).folder(&root().join("bench/native")).env("CGO_ENABLED", "0");
+    go(&["vet", "./..."]).go()?;
+    go(&["build", "-trimpath", "-o"]).args([file, Path::new(".")]).go()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_build_that_is_none_is_refused_before_anything_is_built() {
+        let this_test = std::env::current_exe().unwrap();
+        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        assert!(other_build("/nowhere/pintle").unwrap_err().contains("No such file"));
+        for file in [manifest, this_test.to_str().unwrap()] {
+            assert!(other_build(file).unwrap_err().contains("--version"), "{file}");
+        }
+    }
 }

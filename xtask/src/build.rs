@@ -1,10 +1,12 @@
 //! What xtask builds, and what it then starts.
 
-use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use xtask::say;
 
 use crate::{
     guests,
-    run::{Background, Program, Result, built, cargo, program, say, target},
+    run::{Background, Program, Result, built, cargo, program, target},
 };
 
 /// The packages of every build but the benchmarks': no demo and no test of tier one needs those.
@@ -28,7 +30,7 @@ pub(crate) fn tests(which: &[&str]) -> Program {
 }
 
 /// The `pintle` binary, built.
-pub(crate) fn pintle() -> Result<OsString> {
+pub(crate) fn pintle() -> Result<PathBuf> {
     binaries(&["pintle"])?;
     Ok(built("pintle"))
 }
@@ -46,7 +48,7 @@ pub(crate) fn generated(check: bool) -> Result<()> {
 }
 
 /// The built workbench, for this `pintle` and the built guests.
-pub(crate) fn workbench(pintle: &OsStr, word: &str) -> Program {
+pub(crate) fn workbench(pintle: &Path, word: &str) -> Program {
     program(built("workbench"), [word]).env("PINTLE", pintle).env("PINTLE_GUESTS", target().join("guests"))
 }
 

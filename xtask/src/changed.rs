@@ -6,8 +6,11 @@ use std::{
     time::Instant,
 };
 
+use xtask::{root, say};
+
 use crate::{
-    run::{Result, cargo, program, root, say},
+    build::PACKAGES,
+    run::{Result, cargo, program},
     test,
 };
 
@@ -18,7 +21,7 @@ pub(crate) fn check() -> Result<()> {
     say("format");
     cargo(["fmt", "--all", "--check"]).go()?;
     say("lints");
-    test::lints()?;
+    test::lints(&PACKAGES)?;
     let folders = changed_packages()?;
     let mut words = vec!["test".to_owned(), "--bins".to_owned()];
     for folder in &folders {

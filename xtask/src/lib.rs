@@ -1,5 +1,33 @@
-//! The list of the guests in this repository that reconcile, for whatever goes through all of them: `cargo xtask`, the generators, the demo
-//! and the tests. The guest of the farm is not among them: it only serves views, and has no CRD, no role and no Reconciler.
+//! What `cargo xtask` shares with what it builds: the folder of the workspace, what it prints, and the list of the guests in this repository
+//! that reconcile. The guest of the farm is not among them: it only serves views, and has no CRD, no role and no Reconciler.
+
+use std::{
+    env,
+    fmt::Display,
+    io::{IsTerminal as _, stdout},
+    path::Path,
+};
+
+/// The folder of the workspace.
+pub fn root() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here)
+}
+
+/// Prints what is being done.
+pub fn say(line: impl Display) {
+    println!("{} {line}", painted("1;36", "==>"));
+}
+
+/// A text in a colour on a terminal. In a file, or if NO_COLOR is set, the text has no colour.
+pub fn painted(code: &str, text: &str) -> String {
+    let is_allowed = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    if is_allowed && stdout().is_terminal() {
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    } else {
+        text.to_owned()
+    }
+}
 
 /// The guests that reconcile.
 pub const GUESTS: [Guest; 3] = [
@@ -43,14 +71,14 @@ impl Guest {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, fs, path::Path};
+    use std::{collections::BTreeSet, fs};
 
     use super::*;
 
     #[test]
     fn the_list_has_every_guest_of_the_repository_that_reconciles_with_its_files() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let folders = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap());
+        let root = root();
+        let folders = fs::read_dir(root).unwrap().map(|entry| entry.unwrap());
         let with_cases = folders.filter(|entry| entry.path().join("cases").exists());
         let names: BTreeSet<String> =
             with_cases.filter_map(|entry| entry.file_name().into_string().ok()).collect();

@@ -20,7 +20,8 @@ mod test;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use requirements::Requirement;
+use requirements::{component, control_plane, disk, go, node, wasm_target};
+use run::{Program, Result};
 
 /// The commands for developing Pintle.
 #[derive(Parser)]
@@ -71,41 +72,37 @@ enum Command {
 }
 
 impl Command {
-    /// What it needs on the machine. Disk: the size of what a cold run leaves behind, and room for what makes the next build faster. A test
-    /// leaves 8.7 GiB as CI runs it, which is without that and without debug information.
-    fn requirements(&self) -> Vec<Requirement> {
-        use Requirement::{Component, ControlPlane, Disk, Go, Node, WasmTarget};
+    /// What of its needs the machine lacks. Disk: the size of what a cold run leaves behind, and room for what makes the next build faster. A
+    /// test leaves 8.7 GiB as CI runs it, which is without that and without debug information.
+    fn lacks(&self) -> Vec<Option<String>> {
         match self {
-            Self::Demo { .. } => vec![WasmTarget, ControlPlane, Disk(8)],
+            Self::Demo { .. } => vec![wasm_target(), control_plane(), disk(8)],
             Self::Test(flags) => {
-                let mut all = vec![WasmTarget, Component("rustfmt"), Component("clippy"), Disk(12)];
-                all.extend(flags.needs_control_plane().then_some(ControlPlane));
-                all
+                let plane = flags.needs_control_plane().then(control_plane).flatten();
+                vec![wasm_target(), component("rustfmt"), component("clippy"), disk(12), plane]
             }
-            Self::Check => vec![Component("rustfmt"), Component("clippy"), Disk(6)],
-            Self::Simulate(_) => vec![WasmTarget, Disk(8)],
-            Self::Cluster => vec![ControlPlane, Disk(4)],
-            Self::Guests => vec![WasmTarget, Disk(6)],
-            Self::Gen { .. } => vec![Disk(6)],
-            Self::Console { .. } => vec![Node],
-            Self::Bench(flags) if flags.is_engine_alone() => vec![WasmTarget, Disk(8)],
-            Self::Bench(_) => vec![WasmTarget, Go, ControlPlane, Disk(12)],
+            Self::Check => vec![component("rustfmt"), component("clippy"), disk(6)],
+            Self::Simulate(_) => vec![wasm_target(), disk(8)],
+            Self::Cluster => vec![control_plane(), disk(4)],
+            Self::Guests => vec![wasm_target(), disk(6)],
+            Self::Gen { .. } => vec![disk(6)],
+            Self::Console { .. } => vec![node()],
+            Self::Bench(flags) if flags.is_engine_alone() => vec![wasm_target(), disk(8)],
+            Self::Bench(_) => vec![wasm_target(), go(), control_plane(), disk(12)],
         }
     }
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+    if let Err(error) = run(&Arguments::parse().command) {
+        eprintln!("error: {error}");
+        return ExitCode::FAILURE;
     }
+    ExitCode::SUCCESS
 }
 
-fn run(command: &Command) -> run::Result<()> {
-    requirements::meet(&command.requirements())?;
+fn run(command: &Command) -> Result<()> {
+    requirements::meet(command.lacks())?;
     match command {
         Command::Demo { exit, console } => build::demo(*exit, *console),
         Command::Test(flags) => test::run(flags),
@@ -114,7 +111,7 @@ fn run(command: &Command) -> run::Result<()> {
         Command::Cluster => build::cluster(),
         Command::Guests => guests::build().map(drop),
         Command::Gen { check } => build::generated(*check),
-        Command::Console { check: true, .. } => console::check(),
+        Command::Console { check: true, .. } => console::checks()?.into_iter().try_for_each(Program::go),
         Command::Console { pictures: true, .. } => console::pictures(),
         Command::Console { .. } => console::build(),
         Command::Bench(flags) => bench::run(flags),

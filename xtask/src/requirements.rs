@@ -5,34 +5,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::run::{Program, Result, program, say, target};
+use xtask::say;
+
+use crate::run::{Program, Result, program, rustc, target};
 
 /// The target that guests are compiled for.
 const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
-/// Something that a command needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Requirement {
-    /// The compiler's target for guests. It is added if it is missing.
-    WasmTarget,
-    /// A component of the toolchain: `clippy`, `rustfmt`. It is added if it is missing.
-    Component(&'static str),
-    /// Go, for the control plane's programs, unless they exist or a cluster is named.
-    ControlPlane,
-    /// Go, in any case.
-    Go,
-    /// Node, for those who change the console.
-    Node,
-    /// This many GiB of disk for cargo's target folder, with what it has already.
-    Disk(u64),
-}
-
-/// Makes sure that all requirements are met, and adds what rustup can add.
-///
-/// # Errors
-/// Everything that is missing, each with what helps.
-pub(crate) fn meet(requirements: &[Requirement]) -> Result<()> {
-    let missing: Vec<String> = requirements.iter().filter_map(|one| one.missing()).collect();
+/// Fails with everything that is missing, each with what helps.
+pub(crate) fn meet(requirements: Vec<Option<String>>) -> Result<()> {
+    let missing: Vec<String> = requirements.into_iter().flatten().collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -44,23 +26,41 @@ fn entry(what: &str, help: &str) -> String {
     format!("  {what}\n      {help}")
 }
 
-impl Requirement {
-    fn missing(self) -> Option<String> {
-        match self {
-            Self::WasmTarget => rust_part(WASM_TARGET, has_wasm_target, ["target", "add", WASM_TARGET]),
-            Self::Component(name) => rust_part(name, || has_component(name), ["component", "add", name]),
-            Self::ControlPlane if control_plane_is_there(|name| env::var_os(name).map(PathBuf::from)) => None,
-            Self::ControlPlane => Some(entry(
-                &format!("{}, which the control plane is built with", lacks_go()?),
-                "Install it, see https://go.dev/doc/install, and put it on PATH; or name the kubeconfig of a cluster that may be used for tests: export PINTLE_TESTBED_KUBECONFIG=FILE",
-            )),
-            Self::Go => {
-                Some(entry(&lacks_go()?, "Install it, see https://go.dev/doc/install, and put it on PATH"))
-            }
-            Self::Node => Some(entry(&lacks_node()?, "Install it, see https://nodejs.org")),
-            Self::Disk(gibibytes) => disk(gibibytes),
-        }
+/// The compiler's target for guests. It is added if it is missing.
+pub(crate) fn wasm_target() -> Option<String> {
+    // The compiler itself is asked, because a toolchain need not come from rustup.
+    let folder = || rustc(["--print", "target-libdir", "--target", WASM_TARGET]).asked();
+    let is_there = || folder().is_some_and(|folder| Path::new(folder.trim()).is_dir());
+    rust_part(WASM_TARGET, is_there, ["target", "add", WASM_TARGET])
+}
+
+/// A component of the toolchain: `clippy`, `rustfmt`. It is added if it is missing.
+pub(crate) fn component(name: &str) -> Option<String> {
+    // The proxies of rustup exist even without the component.
+    let command = if name == "clippy" { "clippy-driver" } else { name };
+    let is_there = || program(command, ["--version"]).asked().is_some();
+    rust_part(name, is_there, ["component", "add", name])
+}
+
+/// Go, for the control plane's programs, unless they exist or a cluster is named.
+pub(crate) fn control_plane() -> Option<String> {
+    if control_plane_is_there(|name| env::var_os(name).map(PathBuf::from)) {
+        return None;
     }
+    Some(entry(
+        &format!("{}, which the control plane is built with", lacks_go()?),
+        "Install it, see https://go.dev/doc/install, and put it on PATH; or name the kubeconfig of a cluster that may be used for tests: export PINTLE_TESTBED_KUBECONFIG=FILE",
+    ))
+}
+
+/// Go, in any case.
+pub(crate) fn go() -> Option<String> {
+    Some(entry(&lacks_go()?, "Install it, see https://go.dev/doc/install, and put it on PATH"))
+}
+
+/// Node, for those who change the console.
+pub(crate) fn node() -> Option<String> {
+    Some(entry(&lacks_node()?, "Install it, see https://nodejs.org"))
 }
 
 /// A part of the Rust toolchain, which rustup adds.
@@ -85,21 +85,6 @@ fn rust_part(name: &str, is_there: impl Fn() -> bool, add: [&str; 3]) -> Option<
     }
 }
 
-/// The compiler itself is asked, because a toolchain need not come from rustup.
-fn has_wasm_target() -> bool {
-    let asked = program(
-        env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()),
-        ["--print", "target-libdir", "--target", WASM_TARGET],
-    );
-    asked.asked().is_some_and(|folder| Path::new(folder.trim()).is_dir())
-}
-
-fn has_component(name: &str) -> bool {
-    // The proxies of rustup exist even without the component.
-    let command = if name == "clippy" { "clippy-driver" } else { name };
-    program(command, ["--version"]).asked().is_some()
-}
-
 /// Whether a control plane exists, so that none must be built. Only names are checked. The testbed reports anything that does not fit.
 fn control_plane_is_there(variable: impl Fn(&str) -> Option<PathBuf>) -> bool {
     let set = |name: &str| variable(name).filter(|value| !value.as_os_str().is_empty());
@@ -110,12 +95,11 @@ fn control_plane_is_there(variable: impl Fn(&str) -> Option<PathBuf>) -> bool {
     };
     let built = || {
         let cache = set("PINTLE_CACHE")
-            .or_else(|| set("XDG_CACHE_HOME").map(|caches| caches.join("pintle")))
-            .or_else(|| set("HOME").map(|home| home.join(".cache/pintle")))?;
-        let entries = cache.read_dir().ok()?;
-        let names: Vec<_> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-        let is_there = |prefix: &str| names.iter().any(|name| name.starts_with(prefix));
-        Some(is_there("kubernetes-v") && is_there("kwok-v"))
+            .or_else(|| Some(set("XDG_CACHE_HOME")?.join("pintle")))
+            .or_else(|| Some(set("HOME")?.join(".cache/pintle")))?;
+        let entries = cache.read_dir().ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let names: Vec<String> = entries.collect();
+        Some(["kubernetes-v", "kwok-v"].iter().all(|built| names.iter().any(|name| name.starts_with(built))))
     };
     set("PINTLE_TESTBED_KUBECONFIG").is_some() || assets() == Some(true) || built() == Some(true)
 }
@@ -148,16 +132,13 @@ fn version(said: &str) -> Option<(u32, u32)> {
     said.split_whitespace().find_map(numbers)
 }
 
-/// What is missing where neither the free disk is enough nor what the target folder has of it already. What cannot be found out is enough.
-fn disk(gibibytes: u64) -> Option<String> {
+/// This many GiB of disk for cargo's target folder, with what it has already. What cannot be found out is enough.
+pub(crate) fn disk(gibibytes: u64) -> Option<String> {
     let target = target();
     let there = target.ancestors().find(|folder| folder.is_dir())?.as_os_str();
-    let free = available_kibibytes(&outside("df", ["-Pk".as_ref(), there]).asked()?)?;
+    let free = number(&outside("df", ["-Pk".as_ref(), there]).asked()?, 3)?;
     // Looking through the folder takes a moment, so only where there is a doubt.
-    let used = || {
-        let said = outside("du", ["-sk".as_ref(), target.as_os_str()]).asked()?;
-        said.split_whitespace().next()?.parse::<u64>().ok()
-    };
+    let used = || number(&outside("du", ["-sk".as_ref(), target.as_os_str()]).asked()?, 0);
     if free >> 20 >= gibibytes || (free + used().unwrap_or(0)) >> 20 >= gibibytes {
         return None;
     }
@@ -167,9 +148,9 @@ fn disk(gibibytes: u64) -> Option<String> {
     ))
 }
 
-/// The column `Available` of the POSIX output of df.
-fn available_kibibytes(said: &str) -> Option<u64> {
-    said.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()
+/// The number in this column of the last line, as df and du print kibibytes.
+fn number(said: &str, column: usize) -> Option<u64> {
+    said.lines().next_back()?.split_whitespace().nth(column)?.parse().ok()
 }
 
 /// A program that prints information about itself. It runs outside of the workspace, whose files could change its answer.
@@ -189,14 +170,14 @@ mod tests {
         assert_eq!(version("no such thing"), None);
         assert_eq!(version("v20.20.2\n"), Some((20, 20)));
         let df = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/a b c\n";
-        assert_eq!(available_kibibytes(df), None);
+        assert_eq!(number(df, 3), None);
         let df = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/a 10 3 2097152 1% /\n";
-        assert_eq!(available_kibibytes(df), Some(2_097_152));
+        assert_eq!(number(df, 3), Some(2_097_152));
     }
 
     #[test]
     fn a_named_cluster_or_a_built_control_plane_needs_no_go() {
-        let cache = crate::run::root().join("no/such/folder");
+        let cache = xtask::root().join("no/such/folder");
         let only =
             |name: &'static str, value: PathBuf| move |asked: &str| (asked == name).then(|| value.clone());
         assert!(!control_plane_is_there(only("HOME", cache.clone())));

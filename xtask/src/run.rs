@@ -1,11 +1,10 @@
 //! Runs programs, with errors that say which one failed and how.
 
 use std::{
+    env,
     error::Error,
-    ffi::{OsStr, OsString},
-    fmt::Display,
-    fs,
-    io::IsTerminal as _,
+    ffi::OsStr,
+    fs, io,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
@@ -13,18 +12,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use xtask::root;
+
 /// An error is a text for people.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The root of the workspace.
-pub(crate) fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_owned()
-}
-
 /// Cargo's target folder.
 pub(crate) fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |path| root().join(path))
+    root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
 /// A program to be run in the workspace.
@@ -38,7 +33,12 @@ pub(crate) struct Background {
 
 /// Cargo, with these arguments.
 pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Program {
-    program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), arguments)
+    program(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), arguments)
+}
+
+/// The compiler, with these arguments.
+pub(crate) fn rustc<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Program {
+    program(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()), arguments)
 }
 
 /// A program, with these arguments.
@@ -50,7 +50,7 @@ pub(crate) fn program<S: AsRef<OsStr>>(
     command.args(arguments).current_dir(root());
     // What cargo says of this package to whatever it runs. A build script that looks at it, as that of ring does, would run again with each
     // change between `cargo xtask` and cargo itself, and all that depends on it would be built again.
-    for (variable, _) in std::env::vars_os() {
+    for (variable, _) in env::vars_os() {
         let name = variable.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
             command.env_remove(&variable);
@@ -106,8 +106,7 @@ impl Program {
     pub(crate) fn output(mut self) -> Result<String> {
         let output = self.0.stderr(Stdio::inherit()).output().map_err(|error| self.cannot_run(&error))?;
         self.judge(output.status)?;
-        String::from_utf8(output.stdout)
-            .map_err(|_| format!("{} printed something that is no text", self.line()).into())
+        Ok(String::from_utf8(output.stdout)?)
     }
 
     /// Its output, if it can be run and succeeds. Its error output is ignored.
@@ -126,7 +125,7 @@ impl Program {
         if status.success() { Ok(()) } else { Err(format!("failed ({status}): {}", self.line()).into()) }
     }
 
-    fn cannot_run(&self, error: &std::io::Error) -> Box<dyn Error + Send + Sync> {
+    fn cannot_run(&self, error: &io::Error) -> Box<dyn Error + Send + Sync> {
         format!("cannot run {}: {error}", self.line()).into()
     }
 
@@ -189,24 +188,9 @@ pub(crate) fn cpu_time() -> Duration {
     Duration::from_millis(10 * ticks)
 }
 
-/// Adds what could not be done to an error.
-pub(crate) fn while_doing<E: Display>(what: impl Display) -> impl FnOnce(E) -> Box<dyn Error + Send + Sync> {
-    move |error| format!("{what}: {error}").into()
-}
-
 /// The path of a built binary.
-pub(crate) fn built(name: &str) -> OsString {
-    target().join("debug").join(name).into()
-}
-
-/// Prints what is being done. The line has colours on a terminal, but not in a file, and not if NO_COLOR is set.
-pub(crate) fn say(line: impl Display) {
-    let is_allowed = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    if is_allowed && std::io::stdout().is_terminal() {
-        println!("\u{1b}[1;36m==>\u{1b}[0m {line}");
-    } else {
-        println!("==> {line}");
-    }
+pub(crate) fn built(name: &str) -> PathBuf {
+    target().join("debug").join(name)
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! The operator on the API server in memory.
 
-use crate::{
-    build, guests,
-    run::{Result, say},
-};
+use xtask::say;
+
+use crate::{build, guests, run::Result};
 
 /// The flags of `cargo xtask simulate`.
 #[derive(clap::Args)]

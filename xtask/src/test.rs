@@ -1,18 +1,19 @@
 //! Every check and test, in two tiers.
 
 use std::{
+    cell::Cell,
     path::Path,
     time::{Duration, Instant},
 };
 
-use clap::ValueEnum;
-use xtask::GUESTS;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use xtask::{GUESTS, root, say};
 
 use crate::{
     build::{self, PACKAGES},
     console, guests,
     requirements::lacks_node,
-    run::{Result, built, cargo, cpu_time, program, root, say, target},
+    run::{Program, Result, built, cargo, cpu_time, program, target},
 };
 
 /// The flags of `cargo xtask test`.
@@ -21,9 +22,9 @@ pub(crate) struct Flags {
     /// Run tier two: everything there is. A check of a real control plane that fails is tried once more, and a line says so
     #[arg(long)]
     all: bool,
-    /// Run only this step; with --all, as tier two runs it
-    #[arg(long, value_name = "STEP")]
-    only: Option<Step>,
+    /// Run only this step, and what it needs; with --all, as tier two runs it
+    #[arg(long, value_name = "STEP", value_parser = step_names())]
+    only: Option<String>,
     /// Leave out what needs a control plane
     #[arg(long)]
     offline: bool,
@@ -33,98 +34,126 @@ pub(crate) struct Flags {
     /// Of the step of --only, run only what has one of these in its name
     #[arg(last = true, value_name = "NAME", requires = "only")]
     names: Vec<String>,
+    /// How long programs have run, besides what compiles.
+    #[arg(skip)]
+    ran: Cell<Duration>,
 }
+
+/// A check, or tests that run together.
+struct Step {
+    name: &'static str,
+    help: &'static str,
+    /// Whether it is in tier one, and in tier two.
+    tiers: [bool; 2],
+    /// The steps without which it cannot run.
+    needs: &'static [&'static str],
+    /// What the machine lacks for it, if it may be left out for that.
+    lacks: fn() -> Option<String>,
+    work: fn(&Flags) -> Result<()>,
+}
+
+const ONE: [bool; 2] = [true, false];
+const TWO: [bool; 2] = [false, true];
+
+const PLANE: &str = "control-plane";
 
 /// The steps, in the order in which they run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-enum Step {
-    /// The format of the Rust files
-    Format,
-    /// clippy
-    Lints,
-    /// Whether the generated files are up to date
-    Generated,
-    /// The console's types, the tests of its functions, and whether console/dist is up to date
-    Console,
-    /// The guests, built as every author builds them
-    Guests,
-    /// Unit tests, and integration tests that need no control plane
-    Units,
-    /// The golden cases of the guests
-    Golden,
-    /// The search on the simulator: the scenarios, plans of faults, broken hosts that must be caught
-    Simulate,
-    /// The control plane of the tests itself (tier two)
-    Testbed,
-    /// The simulator beside a real API server
-    Conformance,
-    /// The main paths on a real control plane (tier one)
-    Smoke,
-    /// All scenarios on a real control plane (tier two)
-    Acceptance,
-    /// Views on a real control plane, beside what a CRD answers (tier two)
-    Views,
-    /// What else is checked on a real control plane (tier two)
-    Checks,
-    /// The console in a browser: one story in tier one
-    Browser,
+fn steps() -> [Step; 16] {
+    let on_a_plane = |name, help| step(name, help).needs(&[PLANE, "guests"]);
+    [
+        step("format", "The format of the Rust files")
+            .work(|flags| flags.run(cargo(["fmt", "--all", "--check"]))),
+        step("lints", "clippy").work(|flags| lints(if flags.all { &["--workspace"] } else { &PACKAGES })),
+        step("generated", "Whether the generated files are up to date").work(|_| build::generated(true)),
+        step("console", "The console's types and functions, and whether console/dist is up to date")
+            .lacks(lacks_node)
+            .work(|flags| console::checks()?.into_iter().try_for_each(|check| flags.run(check))),
+        step("guests", "The guests, built as every author builds them").work(|_| guests::build().map(drop)),
+        step("units", "Unit tests, and integration tests that need no control plane")
+            .needs(&["guests"])
+            .work(units),
+        step("golden", "The golden cases of the guests").needs(&["guests"]).work(golden_cases),
+        step("simulate", "The search on the simulator: scenarios, plans of faults, broken hosts to catch")
+            .needs(&["guests"])
+            .work(simulate),
+        step(PLANE, "The programs of the control plane, whose build runs beside the steps before")
+            .work(|_| build::control_plane()?.join()),
+        step("testbed", "The control plane of the tests itself (tier two)")
+            .tiers(TWO)
+            .needs(&[PLANE])
+            .work(|flags| flags.twice("control_plane")),
+        step("conformance", "The simulator beside a real API server")
+            .needs(&[PLANE])
+            .work(|flags| flags.twice("conformance")),
+        on_a_plane("smoke", "The main paths on a real control plane (tier one)")
+            .tiers(ONE)
+            .work(|flags| flags.tests(&["--test", "acceptance"], &["--smoke"])),
+        on_a_plane("acceptance", "All scenarios on a real control plane (tier two)")
+            .tiers(TWO)
+            .work(|flags| flags.tests(&["--test", "acceptance"], &["--scenarios"])),
+        on_a_plane("views", "Views on a real control plane, beside what a CRD answers (tier two)")
+            .tiers(TWO)
+            .work(|flags| flags.tests(&["--test", "acceptance"], &["--views"])),
+        on_a_plane("checks", "What else is checked on a real control plane (tier two)")
+            .tiers(TWO)
+            .work(|flags| flags.tests(&["--test", "acceptance"], &["--checks"])),
+        on_a_plane("browser", "The console in a browser: one story in tier one")
+            .lacks(console::lacks_browser)
+            .work(browser),
+    ]
 }
 
-/// The integration tests of tier two: they run in real time, or compile guests or compile bombs.
-const TIER_TWO: [&str; 4] = ["--test", "compile", "--test", "real_time"];
-
-/// What is not among [`PACKAGES`].
-const BENCHMARKS: [&str; 4] = ["--package", "pintle-bench", "--package", "guest-bench"];
+/// A step of both tiers that needs nothing.
+fn step(name: &'static str, help: &'static str) -> Step {
+    Step { name, help, tiers: [true, true], needs: &[], lacks: || None, work: |_| Ok(()) }
+}
 
 impl Step {
-    fn name(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    fn tiers(self, tiers: [bool; 2]) -> Self {
+        Self { tiers, ..self }
     }
 
-    fn is_in(self, all: bool) -> bool {
-        match self {
-            Self::Smoke => !all,
-            Self::Testbed | Self::Acceptance | Self::Views | Self::Checks => all,
-            _ => true,
-        }
+    fn needs(self, needs: &'static [&'static str]) -> Self {
+        Self { needs, ..self }
     }
 
-    fn needs_control_plane(self) -> bool {
-        self >= Self::Testbed
+    fn lacks(self, lacks: fn() -> Option<String>) -> Self {
+        Self { lacks, ..self }
     }
 
-    fn needs_guests(self) -> bool {
-        self >= Self::Units && !matches!(self, Self::Testbed | Self::Conformance)
+    fn work(self, work: fn(&Flags) -> Result<()>) -> Self {
+        Self { work, ..self }
     }
 
-    /// What the machine lacks for it, if it may be left out for that.
-    fn lacks(self) -> Option<String> {
-        match self {
-            Self::Browser if console::chromium().is_none() => {
-                Some("Chromium; --install brings it with apt".into())
-            }
-            Self::Console | Self::Browser => lacks_node(),
-            _ => None,
-        }
+    fn needs_control_plane(&self) -> bool {
+        self.name == PLANE || self.needs.contains(&PLANE)
     }
+}
+
+fn step_names() -> PossibleValuesParser {
+    steps().map(|step| PossibleValue::new(step.name).help(step.help)).into()
 }
 
 impl Flags {
     fn steps(&self) -> Vec<Step> {
-        let is_wanted = |step: &Step| match self.only {
-            Some(only) => only == *step,
-            None => step.is_in(self.all) && !(self.offline && step.needs_control_plane()),
+        let only = steps().into_iter().find(|step| self.only.as_deref() == Some(step.name));
+        let is_wanted = |step: &Step| match &only {
+            Some(only) => only.name == step.name || only.needs.contains(&step.name),
+            None => step.tiers[usize::from(self.all)] && !(self.offline && step.needs_control_plane()),
         };
-        Step::value_variants().iter().copied().filter(is_wanted).collect()
+        steps().into_iter().filter(is_wanted).collect()
     }
 
     pub(crate) fn needs_control_plane(&self) -> bool {
-        self.steps().into_iter().any(Step::needs_control_plane)
+        self.steps().iter().any(Step::needs_control_plane)
     }
 
-    /// How long a step may run, compiling not counted. It is ended after that.
-    fn limit(&self) -> Duration {
-        Duration::from_secs(60 * if self.all { 30 } else { 10 })
+    /// Runs what is compiled, and ends it if it takes too long.
+    fn run(&self, program: Program) -> Result<()> {
+        let began = Instant::now();
+        let outcome = program.within(Duration::from_secs(60 * if self.all { 30 } else { 10 }));
+        self.ran.set(self.ran.get() + began.elapsed());
+        outcome
     }
 
     /// On a real control plane, what another process does can make a sound check fail.
@@ -132,113 +161,84 @@ impl Flags {
         if self.all { "1" } else { "0" }
     }
 
-    /// Compiles what a step runs.
-    fn compile(&self, step: Step) -> Result<()> {
-        let compile_tests = |which: &[&str]| build::tests(which).args(["--no-run"]).go();
-        match step {
-            Step::Format | Step::Console => Ok(()),
-            Step::Lints => {
-                lints()?;
-                if self.all { clippy(&BENCHMARKS, "--all-targets") } else { Ok(()) }
-            }
-            Step::Generated => build::generated(true),
-            Step::Guests => guests::build().map(drop),
-            Step::Units => {
-                compile_tests(&["--tests"])?;
-                // Tests of the command line run it, and cargo builds only what is of their own package.
-                build::binaries(&["pintle-simulate"])?;
-                if self.all {
-                    compile_tests(&TIER_TWO)?;
-                    cargo(["test", "--no-run"]).args(BENCHMARKS).go()?;
-                }
-                Ok(())
-            }
-            Step::Golden => build::pintle().map(drop),
-            Step::Simulate => compile_tests(&["--test", "simulate"]),
-            Step::Testbed => compile_tests(&["--test", "control_plane"]),
-            Step::Conformance => compile_tests(&["--test", "conformance"]),
-            Step::Smoke | Step::Acceptance | Step::Views | Step::Checks => {
-                compile_tests(&["--test", "acceptance"])
-            }
-            Step::Browser => build::binaries(&["workbench", "pintle"]),
-        }
-    }
-
-    /// Runs a step once what it needs is compiled.
-    fn run(&self, step: Step) -> Result<()> {
-        let acceptance = |part: &str| self.tests(&["--test", "acceptance"], &[part]);
-        match step {
-            Step::Format => cargo(["fmt", "--all", "--check"]).go(),
-            // Compiling is all of it.
-            Step::Lints | Step::Guests | Step::Generated => Ok(()),
-            Step::Console => console::check(),
-            Step::Units => self.units(),
-            Step::Golden => golden_cases(),
-            Step::Simulate => {
-                let extent: &[&str] = if self.all { &[] } else { &["--quick"] };
-                let only = self.names.iter().flat_map(|name| ["--only", name]);
-                let search = build::tests(&["--test", "simulate"]).args(["--quiet", "--"]);
-                search.args(extent).args(only).within(self.limit())
-            }
-            Step::Testbed => self.twice(step, "control_plane"),
-            Step::Conformance => self.twice(step, "conformance"),
-            Step::Smoke => acceptance("--smoke"),
-            Step::Acceptance => acceptance("--scenarios"),
-            Step::Views => acceptance("--views"),
-            Step::Checks => acceptance("--checks"),
-            Step::Browser => {
-                let pattern = match (self.names.is_empty(), self.all) {
-                    (false, _) => Some(self.names.join("|")),
-                    (true, false) => Some("@smoke".into()),
-                    (true, true) => None,
-                };
-                let chromium = console::chromium().ok_or("there is no Chromium on PATH")?;
-                let tests = console::browser_tests(&chromium, pattern.as_deref())?;
-                tests.env("PINTLE_RETRIES", self.retries()).within(self.limit())
-            }
-        }
-    }
-
-    /// Runs these of the tests, or what has one of the names.
+    /// Compiles these of the tests, and runs them, or what has one of the names.
     fn tests(&self, which: &[&str], arguments: &[&str]) -> Result<()> {
+        build::tests(which).args(["--no-run"]).go()?;
         let words = ["--no-fail-fast", "--quiet", "--"];
         let mut tests = build::tests(which).args(words).args(arguments).args(&self.names);
         if !self.all {
             tests = tests.env("PINTLE_CONFORMANCE_SEQUENCES", "60");
         }
-        tests.env("PINTLE_RETRIES", self.retries()).within(self.limit())
-    }
-
-    /// Runs every part, also when another one fails.
-    fn units(&self) -> Result<()> {
-        let ignored: &[&str] = if self.all { &["--include-ignored"] } else { &[] };
-        // Authors of guests read the examples of the SDK.
-        let packages: &[&str] = if self.all { &PACKAGES } else { &["--package", "pintle-guest"] };
-        let tests = self.tests(&["--tests"], ignored);
-        let examples = cargo(["test", "--doc", "--quiet"]).args(packages).within(self.limit());
-        if !self.all {
-            return tests.and(examples);
-        }
-        let tier_two = self.tests(&TIER_TWO, ignored);
-        let benchmarks = cargo(["test", "--quiet"]).args(BENCHMARKS).within(self.limit());
-        tests.and(examples).and(tier_two).and(benchmarks)
+        self.run(tests.env("PINTLE_RETRIES", self.retries()))
     }
 
     /// Runs a test of a real control plane, and in tier two again if it fails.
-    fn twice(&self, step: Step, test: &str) -> Result<()> {
+    fn twice(&self, test: &str) -> Result<()> {
         match self.tests(&["--test", test], &[]) {
-            Err(error) if self.all => say(format_args!("{}: {error}; once more", step.name())),
+            Err(error) if self.all => say(format_args!("{test}: {error}; once more")),
             outcome => return outcome,
         }
         self.tests(&["--test", test], &[])?;
-        say(format_args!("{}: passed on try 2", step.name()));
+        say(format_args!("{test}: passed on try 2"));
         Ok(())
     }
 }
 
+pub(crate) fn lints(packages: &[&str]) -> Result<()> {
+    // --all-targets leaves out the integration tests that run only where they are named, and --tests does not go with a name. For clippy,
+    // --benches are the libraries and binaries with their unit tests, too.
+    let targets = ["--lib", "--bins", "--benches", "--test=*", "--", "--deny", "warnings"];
+    cargo(["clippy"]).args(packages).args(targets).go()
+}
+
+/// Runs every part, also when another one fails.
+fn units(flags: &Flags) -> Result<()> {
+    // Tests of the command line run it, and cargo builds only what is of their own package.
+    build::binaries(&["pintle-simulate"])?;
+    if !flags.all {
+        // Authors of guests read the examples of the SDK.
+        let examples = cargo(["test", "--doc", "--quiet", "--package", "pintle-guest"]);
+        return flags.tests(&["--tests"], &[]).and(flags.run(examples));
+    }
+    let tests = flags.tests(&["--tests"], &["--include-ignored"]);
+    // They run in real time, or compile guests or compile bombs.
+    let slow = flags.tests(&["--test", "compile", "--test", "real_time"], &["--include-ignored"]);
+    let examples = flags.run(cargo(["test", "--doc", "--quiet"]).args(PACKAGES));
+    let benchmarks = ["test", "--quiet", "--package", "pintle-bench", "--package", "guest-bench"];
+    tests.and(slow).and(examples).and(flags.run(cargo(benchmarks)))
+}
+
+fn golden_cases(flags: &Flags) -> Result<()> {
+    let pintle = build::pintle()?;
+    GUESTS.iter().try_for_each(|guest| {
+        let module = target().join("guests").join(format!("{}.wasm", guest.name));
+        let cases = root().join(guest.folder()).join("cases");
+        flags.run(program(&pintle, [Path::new("test"), &module, &cases]))
+    })
+}
+
+fn simulate(flags: &Flags) -> Result<()> {
+    let search = || build::tests(&["--test", "simulate"]);
+    search().args(["--no-run"]).go()?;
+    let extent: &[&str] = if flags.all { &[] } else { &["--quick"] };
+    let only = flags.names.iter().flat_map(|name| ["--only", name]);
+    flags.run(search().args(["--quiet", "--"]).args(extent).args(only))
+}
+
+fn browser(flags: &Flags) -> Result<()> {
+    build::binaries(&["workbench", "pintle"])?;
+    let mut tests = console::in_browser("browser", &built("pintle"))?;
+    if !flags.names.is_empty() {
+        tests = tests.args(["--grep", &flags.names.join("|")]);
+    } else if !flags.all {
+        tests = tests.args(["--grep", "@smoke"]);
+    }
+    flags.run(tests.env("PINTLE_RETRIES", flags.retries()))
+}
+
 /// What came of a step.
 struct Outcome {
-    name: String,
+    name: &'static str,
     /// How long it took to compile and to run, and its CPU time.
     times: [Duration; 3],
     has_failed: bool,
@@ -252,55 +252,38 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     if flags.install {
         console::install_chromium()?;
     }
-    // Beside the steps, until one needs it.
-    let mut control_plane = flags.needs_control_plane().then(build::control_plane).transpose()?;
-    if flags.only.is_some_and(Step::needs_guests) {
-        guests::build()?;
-    }
+    // Beside the steps, until the one that waits for it.
+    let _building = flags.needs_control_plane().then(build::control_plane).transpose()?;
     let mut outcomes: Vec<Outcome> = Vec::new();
     for step in flags.steps() {
-        if step.needs_control_plane()
-            && let Some(building) = control_plane.take()
-        {
-            outcomes.push(Outcome::of("control plane", || building.join(), || Ok(())));
-        }
-        let has_failed = |name: &str| outcomes.iter().any(|one| one.name == name && one.has_failed);
-        let outcome = match step.lacks() {
-            Some(lacks) if flags.only.is_none() => Outcome::left_out(step, &lacks),
-            _ if step.needs_control_plane() && has_failed("control plane") => {
-                Outcome::of(&step.name(), || Err("it needs the control plane".into()), || Ok(()))
-            }
-            _ if step.needs_guests() && has_failed("guests") => {
-                Outcome::of(&step.name(), || Err("it needs the guests".into()), || Ok(()))
-            }
-            _ => Outcome::of(&step.name(), || flags.compile(step), || flags.run(step)),
+        say(step.name);
+        let (began, cpu) = (Instant::now(), cpu_time());
+        flags.ran.set(Duration::ZERO);
+        let lacks = (step.lacks)().filter(|_| flags.only.is_none());
+        let has_failed = |name: &&&str| outcomes.iter().any(|one| one.name == **name && one.has_failed);
+        let failure = match step.needs.iter().find(has_failed) {
+            Some(missing) => Some(format!("it needs {missing}").into()),
+            None if lacks.is_some() => None,
+            None => (step.work)(flags).err(),
         };
+        let ran = flags.ran.get();
+        let outcome = Outcome {
+            name: step.name,
+            times: [began.elapsed().saturating_sub(ran), ran, cpu_time().saturating_sub(cpu)],
+            has_failed: failure.is_some(),
+            remark: match (&failure, lacks) {
+                (Some(failure), _) => format!(": FAILED: {failure}"),
+                (None, Some(lacks)) => format!(": skipped, this machine lacks {lacks}"),
+                (None, None) => String::new(),
+            },
+        };
+        if !outcome.remark.is_empty() {
+            // At once: it may be long until the report.
+            say(format_args!("{}{}", outcome.name, outcome.remark));
+        }
         outcomes.push(outcome);
     }
     report(&outcomes, began.elapsed(), cpu_time().saturating_sub(cpu))
-}
-
-impl Outcome {
-    fn of(name: &str, compile: impl FnOnce() -> Result<()>, run: impl FnOnce() -> Result<()>) -> Self {
-        say(name);
-        let (began, cpu) = (Instant::now(), cpu_time());
-        let compiled = compile();
-        let middle = Instant::now();
-        let failure = compiled.and_then(|()| run()).err();
-        let times = [middle - began, middle.elapsed(), cpu_time().saturating_sub(cpu)];
-        let remark = failure.as_ref().map_or_else(String::new, |error| format!(": FAILED: {error}"));
-        if failure.is_some() {
-            // At once: it may be long until the report.
-            say(format_args!("{name}{remark}"));
-        }
-        Self { name: name.to_owned(), times, has_failed: failure.is_some(), remark }
-    }
-
-    fn left_out(step: Step, lacks: &str) -> Self {
-        let (name, remark) = (step.name(), format!(": skipped, this machine lacks {lacks}"));
-        say(format_args!("{name}{remark}"));
-        Self { name, times: [Duration::ZERO; 3], has_failed: false, remark }
-    }
 }
 
 fn report(outcomes: &[Outcome], wall: Duration, cpu: Duration) -> Result<()> {
@@ -314,23 +297,4 @@ fn report(outcomes: &[Outcome], wall: Duration, cpu: Duration) -> Result<()> {
     let (all, failed) = (outcomes.len(), outcomes.iter().filter(|outcome| outcome.has_failed).count());
     println!("{wall:>8.1} s in all, {cpu:.1} s of CPU time: {all} steps, {failed} failed");
     if failed == 0 { Ok(()) } else { Err(format!("{failed} of {all} steps failed").into()) }
-}
-
-pub(crate) fn lints() -> Result<()> {
-    clippy(&PACKAGES, "--all-targets")?;
-    // Those tests too that cargo leaves out unless something names them.
-    clippy(&PACKAGES, "--test=*")
-}
-
-fn clippy(packages: &[&str], targets: &str) -> Result<()> {
-    cargo(["clippy"]).args(packages).args([targets, "--", "--deny", "warnings"]).go()
-}
-
-fn golden_cases() -> Result<()> {
-    for guest in GUESTS {
-        let module = target().join("guests").join(format!("{}.wasm", guest.name));
-        let cases = root().join(guest.folder()).join("cases");
-        program(built("pintle"), [Path::new("test"), &module, &cases]).go()?;
-    }
-    Ok(())
 }

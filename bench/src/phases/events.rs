@@ -7,12 +7,10 @@ use futures::{AsyncBufReadExt, StreamExt};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::{Pairs, milliseconds, single::PACE, turns};
+use super::{Pairs, milliseconds, single::PACE};
 use crate::{
     api::Api,
-    farm::{
-        FARM_PODS, LLAMAS, PODS, TWINS, add_namespace, add_twin, llama, llama_name, llamas, pod_path, user,
-    },
+    farm::{LLAMAS, TWINS, add_namespace, add_twin, llama, llama_name, llamas, pod_path, pods_path, user},
     loader,
     settings::Phase,
     stage::Stage,
@@ -34,8 +32,8 @@ const NAMESPACE: &str = "bench-llamas";
 pub(super) async fn pod_event(stage: &mut Stage<'_>) -> Result<()> {
     let (pods, samples) = (stage.flags.pods, stage.flags.samples);
     let user = user(stage).await?;
-    let mut direct = Watch::start(&user, PODS, BEFORE_TOKEN).await?;
-    let mut view = Watch::start(&user, FARM_PODS, BEFORE_TOKEN).await?;
+    let mut direct = Watch::start(&user, pods_path(false), BEFORE_TOKEN).await?;
+    let mut view = Watch::start(&user, pods_path(true), BEFORE_TOKEN).await?;
     let begun = stage.begin()?;
     let mut pairs = Pairs::default();
     for sample in 0..samples {
@@ -43,7 +41,7 @@ pub(super) async fn pod_event(stage: &mut Stage<'_>) -> Result<()> {
         let token = format!("event {sample}");
         let patch = json!({"metadata": {"annotations": {"bench.pintle.dev/token": token}}});
         let sent = Instant::now();
-        stage.api.merge_patch(&pod_path(sample % pods), &patch).await?;
+        stage.api.merge_patch(&pod_path(sample % pods, false), &patch).await?;
         // Both watches show the same write, so that neither has the better moment.
         pairs.direct.push(milliseconds(direct.wait(&token).await.context("direct")?, sent));
         pairs.view.push(milliseconds(view.wait(&token).await.context("through the view")?, sent));
@@ -66,15 +64,15 @@ pub(super) async fn llama_event(stage: &mut Stage<'_>) -> Result<()> {
     let mut pairs = Pairs::default();
     for sample in 0..samples {
         let next = Instant::now() + PACE;
-        for is_view in turns(sample) {
-            let ((collection, watch), latencies) =
-                if is_view { (&mut view, &mut pairs.view) } else { (&mut crd, &mut pairs.direct) };
+        let pair = pairs.add(sample, async |is_view| {
+            let (collection, watch) = if is_view { &mut view } else { &mut crd };
             // No Llama twice: whether somebody may write it is asked each time.
             let (path, weight) = (format!("{collection}/{}", llama_name(sample)), 1_000 + sample);
             let sent = Instant::now();
             user.merge_patch(&path, &json!({"spec": {"weight": weight}})).await?;
-            latencies.push(milliseconds(watch.wait(&weight.to_string()).await.context(path)?, sent));
-        }
+            Ok(vec![milliseconds(watch.wait(&weight.to_string()).await.context(path)?, sent)])
+        });
+        pair.await?;
         tokio::time::sleep_until(next.into()).await;
     }
     pairs.put(stage, Phase::ViewWrite, "p50_ms", 50.0);

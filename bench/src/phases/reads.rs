@@ -5,10 +5,10 @@ use std::time::Instant;
 use anyhow::Result;
 use futures::future::try_join_all;
 
-use super::{Pairs, milliseconds, turns};
+use super::{Pairs, milliseconds};
 use crate::{
     api::Api,
-    farm::{FARM_PODS, PODS, farm_pod_path, pod_path, user},
+    farm::{pod_path, pods_path, user},
     process::Meter,
     settings::Phase,
     stage::Stage,
@@ -29,28 +29,22 @@ pub(super) async fn list(stage: &mut Stage<'_>) -> Result<()> {
     let [client, ..] = clients.as_slice() else { return Ok(()) };
     // A connection that is new has a handshake to do.
     for client in &clients {
-        read(client, &format!("{PODS}?limit=1")).await?;
+        read(client, &format!("{}?limit=1", pods_path(false))).await?;
     }
     // The first list finds nothing remembered.
-    read(client, FARM_PODS).await?;
+    read(client, pods_path(true)).await?;
     put_cpu(stage, &begun, "first_cpu_us_a_pod", pods)?;
 
     let (mut alone, half) = (Pairs::default(), stage.begin()?);
     for sample in 0..ALONE {
-        alone.read(client, sample, PODS, FARM_PODS).await?;
+        alone.add(sample, async |is_view| read(client, pods_path(is_view)).await).await?;
     }
     put_cpu(stage, &half, "cpu_us_a_pod", ALONE * pods)?;
     alone.put(stage, phase, "p50_ms", 50.0);
 
     let (mut together, half) = (Pairs::default(), stage.begin()?);
     for round in 0..TOGETHER {
-        for is_view in turns(round) {
-            if is_view {
-                together.view.extend(read_at_once(&clients, FARM_PODS).await?);
-            } else {
-                together.direct.extend(read_at_once(&clients, PODS).await?);
-            }
-        }
+        together.add(round, async |is_view| read_at_once(&clients, pods_path(is_view)).await).await?;
     }
     put_cpu(stage, &half, "together_cpu_us_a_pod", TOGETHER * CLIENTS * pods)?;
     together.put(stage, phase, "together_p50_ms", 50.0);
@@ -65,17 +59,17 @@ pub(super) async fn get(stage: &mut Stage<'_>) -> Result<()> {
     let (mut same, mut distinct) = (Pairs::default(), Pairs::default());
     // The connections are made, and the guest is warm.
     for _ in 0..5 {
-        read(&client, &pod_path(0)).await?;
-        read(&client, &farm_pod_path(0)).await?;
+        read(&client, &pod_path(0, false)).await?;
+        read(&client, &pod_path(0, true)).await?;
     }
     let begun = stage.begin()?;
     for sample in 0..samples {
-        same.read(&client, sample, &pod_path(0), &farm_pod_path(0)).await?;
+        same.add(sample, async |is_view| read(&client, &pod_path(0, is_view)).await).await?;
     }
     // No name twice, as far as there are enough: whether somebody may read it is asked each time.
     for sample in 0..samples {
         let number = 1 + sample % (pods - 1);
-        distinct.read(&client, sample, &pod_path(number), &farm_pod_path(number)).await?;
+        distinct.add(sample, async |is_view| read(&client, &pod_path(number, is_view)).await).await?;
     }
     same.put(stage, phase, "same_p50_ms", 50.0);
     distinct.put(stage, phase, "distinct_p50_ms", 50.0);
@@ -85,34 +79,21 @@ pub(super) async fn get(stage: &mut Stage<'_>) -> Result<()> {
 
 /// Records the CPU time that the gateway has used since then, in microseconds for each Pod that was read.
 fn put_cpu(stage: &mut Stage<'_>, begun: &Meter, figure: &'static str, pods: u32) -> Result<()> {
-    let seconds = stage.running()?.usage()?.cpu_seconds - begun.usage.cpu_seconds;
+    let seconds = stage.usage()?.cpu_seconds - begun.usage.cpu_seconds;
     stage.put(Phase::ViewList, figure, seconds * 1e6 / f64::from(pods));
     Ok(())
 }
 
 /// Reads something, and returns how long that took, in milliseconds.
-async fn read(api: &Api, path: &str) -> Result<f64> {
+async fn read(api: &Api, path: &str) -> Result<Vec<f64>> {
     let began = Instant::now();
     api.read(path).await?;
-    Ok(milliseconds(Instant::now(), began))
+    Ok(vec![milliseconds(Instant::now(), began)])
 }
 
 /// Every client reads the same at once, in a task of its own: one thread would be what they all wait for.
 async fn read_at_once(clients: &[Api], path: &'static str) -> Result<Vec<f64>> {
     let reads = clients.iter().cloned().map(|client| tokio::spawn(async move { read(&client, path).await }));
-    try_join_all(reads).await?.into_iter().collect()
-}
-
-impl Pairs {
-    /// Reads a pair of paths one after the other.
-    async fn read(&mut self, api: &Api, sample: u32, direct: &str, view: &str) -> Result<()> {
-        for is_view in turns(sample) {
-            if is_view {
-                self.view.push(read(api, view).await?);
-            } else {
-                self.direct.push(read(api, direct).await?);
-            }
-        }
-        Ok(())
-    }
+    let read: Result<Vec<_>> = try_join_all(reads).await?.into_iter().collect();
+    Ok(read?.concat())
 }

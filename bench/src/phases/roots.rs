@@ -1,6 +1,9 @@
 //! What concerns all roots.
 
-use std::{ops::Range, time::Duration};
+use std::{
+    ops::Range,
+    time::{Duration, Instant},
+};
 
 use anyhow::Result;
 
@@ -19,8 +22,10 @@ const IDLE: Duration = Duration::from_secs(60);
 pub(super) async fn create(stage: &mut Stage<'_>, phase: Phase, numbers: Range<u32>) -> Result<()> {
     let observer = Observer::start(&stage.api, &KINDS[..1]).await?;
     let begun = stage.begin()?;
-    let (began, right) = tokio::try_join!(
-        loader::create_roots(&stage.api, numbers.clone()),
+    let roots = numbers.clone().map(|number| loader::root(&loader::name(number), "as created"));
+    let began = Instant::now();
+    let ((), right) = tokio::try_join!(
+        loader::create(&stage.api, ROOTS, roots),
         observer.wait_all(ROOTS, numbers.end, |message| !message.is_empty()),
     )?;
     let (_, usage) = stage.end(phase, &begun, numbers.end - numbers.start).await?;
@@ -33,7 +38,7 @@ pub(super) async fn create(stage: &mut Stage<'_>, phase: Phase, numbers: Range<u
 
 /// Stops and starts the contestant over converged roots.
 pub(super) async fn restart(stage: &mut Stage<'_>) -> Result<()> {
-    stage.stop_contestant().await?;
+    stage.stop_contestant()?;
     let begun = stage.begin()?;
     stage.start_contestant()?;
     // A start that has not made its lists yet looks quiet.
@@ -51,8 +56,8 @@ pub(super) async fn idle(stage: &mut Stage<'_>) -> Result<()> {
     stage.put(Phase::Idle, "requests", requests as f64);
     if stage.who.is_pintle() {
         for (of, figure) in [("roots", "bytes_a_root"), ("children", "bytes_a_child")] {
-            let bytes = stage.running()?.metric(&format!("pintle_cache_bytes{{of=\"{of}\"}}"))?;
-            let objects = stage.running()?.metric(&format!("pintle_cache_objects{{of=\"{of}\"}}"))?;
+            let bytes = stage.metric(&format!("pintle_cache_bytes{{of=\"{of}\"}}"))?;
+            let objects = stage.metric(&format!("pintle_cache_objects{{of=\"{of}\"}}"))?;
             stage.put(Phase::Idle, figure, bytes / objects);
         }
     }

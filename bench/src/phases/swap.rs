@@ -75,7 +75,7 @@ async fn change(stage: &mut Stage<'_>, logic: u32) -> Result<Timestamp> {
         return Ok(Timestamp::now());
     }
     let accepted = Timestamp::now();
-    stage.stop_contestant().await?;
+    stage.stop_contestant()?;
     stage.logic = logic;
     stage.start_contestant()?;
     Ok(accepted)

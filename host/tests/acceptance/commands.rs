@@ -23,7 +23,7 @@ use pintle_simulation::scenario::{Fixture, ModuleFile};
 use pintle_testbed::{ControlPlane, eventually};
 use serde_json::json;
 
-use crate::{repository, views::DOLLY};
+use crate::{install, real::Real, repository};
 
 /// Removes Pintle from the cluster: the last thing that is done with it.
 pub(crate) const REMOVAL: Case = Case {
@@ -31,9 +31,13 @@ pub(crate) const REMOVAL: Case = Case {
     steps: include_str!("commands/removal.txt"),
 };
 
-/// What kubectl says of the farm, whose gateways are there.
-pub(crate) const FARM: Case =
-    Case { claim: "kubectl is answered as by any other API", steps: include_str!("commands/farm.txt") };
+pub(crate) const PREVIEWS: Case = Case {
+    claim: "plan, inspect and record say what is there and what would change",
+    steps: include_str!("commands/previews.txt"),
+};
+
+/// A llama.
+const DOLLY: &str = r#"{"apiVersion": "farm.example.com/v1alpha", "kind": "Llama", "metadata": {"name": "dolly"}, "spec": {"height": 0.5, "weight": 31.4}}"#;
 
 /// Each right that a role gives, and what it is called.
 const RIGHTS: &str = r#"{{.metadata.name}} {{.metadata.labels}}
@@ -50,10 +54,28 @@ pub(crate) struct Case {
 }
 
 /// The cases that need nothing but the host.
-pub(crate) fn cases() -> Vec<Case> {
-    let cases = include_str!("commands/cases.txt").split("\n## ").skip(1);
-    let cases = cases.filter_map(|case| case.split_once('\n'));
-    cases.map(|(claim, steps)| Case { claim, steps }).collect()
+pub(crate) fn cases() -> impl Iterator<Item = Case> {
+    cases_of(include_str!("commands/cases.txt"))
+}
+
+fn cases_of(text: &'static str) -> impl Iterator<Item = Case> {
+    let cases = text.split("\n## ").skip(1).filter_map(|case| case.split_once('\n'));
+    cases.map(|(claim, steps)| Case { claim, steps })
+}
+
+/// A case of the farm, whose gateways are there.
+pub(crate) fn farm(plane: &ControlPlane, claim: &'static str) -> anyhow::Result<()> {
+    let case = cases_of(include_str!("commands/farm.txt")).find(|case| case.claim == claim);
+    case.context("there is no such case")?.run(plane).context(claim)
+}
+
+/// What a plan says on a real control plane. Scenarios compare it with what a swap then does.
+pub(crate) async fn previews(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
+    let outcome = PREVIEWS.run(plane);
+    // They leave one that is suspended.
+    plane.run_kubectl(&["delete", "reconciler/darkroom", "--ignore-not-found", "--timeout=180s"], None)?;
+    install::push_guests(real).await?;
+    outcome
 }
 
 /// What kubectl says of two versions of a resource, step by step.
@@ -150,6 +172,7 @@ fn bash(plane: &ControlPlane, folder: &Path, command: &str) -> anyhow::Result<Ou
         .env("KUBERC", "off")
         .env("LC_ALL", "C")
         .env("DEPLOY", repository().join("deploy"))
+        .env("TICKETS", repository().join("host/tests/tickets/deploy"))
         .env("GUESTS", std::path::absolute(modules::guests())?)
         .env("FOREGROUND", foreground)
         .env("DOLLY", DOLLY)

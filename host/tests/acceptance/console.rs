@@ -4,22 +4,26 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use kit::{
     Look, Patience, eventually,
-    host::{or_error, wait_for_address},
+    host::or_error,
+    process::{Running, Server},
 };
 use serde_json::Value;
 
 /// What the console says of a guest that took longer than a tenth of a second, as any may on a machine that does much else.
 const LATE: &str = "the guest of the view did not answer in time: it is asked again in a moment";
 
-/// What serves the console, as a process of its own. Dropping it ends it.
+/// The flags of a gateway with a console. A host that is named without a port is ours at every port.
+pub(crate) const CONSOLE: &[&str] = &["--console-bind", "127.0.0.1:0", "--console-host", "127.0.0.1"];
+
+/// What serves the console, as a process of its own.
 pub(crate) struct Console {
-    child: Child,
+    _process: Running,
     address: String,
     /// The headers that say who asks.
     credential: String,
@@ -55,8 +59,9 @@ impl Console {
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
+            .map(Running)
             .context("starting the console")?;
-        let printed = child.stdout.take().context("it prints its URL")?;
+        let printed = child.0.stdout.take().context("it prints its URL")?;
         let mut line = String::new();
         BufReader::new(printed).read_line(&mut line)?;
         let url = line.trim().rsplit(' ').next().unwrap_or_default().to_owned();
@@ -65,25 +70,15 @@ impl Console {
             .and_then(|rest| rest.split_once("/console/#"))
             .with_context(|| format!("no URL: {line}"))?;
         let credential = format!("Authorization: Bearer {secret}\r\n");
-        Ok(Self { child, address: address.to_owned(), credential })
+        Ok(Self { _process: child, address: address.to_owned(), credential })
     }
 
     /// The gateway's door, once it answers. The gateway has the rights of this kubeconfig; who asks has yet to say who it is.
     pub(crate) async fn of_gateway(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
-        let child = Command::new(env!("CARGO_BIN_EXE_pintle"))
-            .args(["gateway", "--aggregated-bind", "127.0.0.1:0", "--log-format", "json"])
-            // A host that is named without a port is ours at every port.
-            .args(["--console-bind", "127.0.0.1:0", "--console-host", "127.0.0.1", "--kubeconfig"])
-            .arg(kubeconfig)
-            .env_remove("KUBECONFIG")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(std::fs::File::create(log)?)
-            .spawn()
-            .context("starting the gateway")?;
-        // Before the wait: it ends with this value.
-        let mut console = Self { child, address: String::new(), credential: String::new() };
-        console.address = wait_for_address(&mut console.child, log, 0, "The console is served")?.to_string();
+        let words = ["gateway", "--aggregated-bind", "127.0.0.1:0"];
+        let mut gateway = Server::start(&[], &[&words[..], CONSOLE].concat(), kubeconfig, log, &[])?;
+        let address = gateway.wait_for_address("The console is served")?.to_string();
+        let console = Self { _process: gateway.process, address, credential: String::new() };
         console.wait_until_answered("/healthz", 200).await?;
         Ok(console)
     }
@@ -133,6 +128,20 @@ impl Console {
         })
     }
 
+    /// What is answered, which must have this code.
+    pub(crate) fn expect(
+        &self,
+        code: u16,
+        method: &str,
+        path: &str,
+        form: &str,
+        body: Option<&Value>,
+    ) -> anyhow::Result<Answer> {
+        let answer = self.ask(method, path, form, body)?;
+        ensure!(answer.code == code, "{method} {path}: {} {}", answer.code, answer.body);
+        Ok(answer)
+    }
+
     fn ask_once(&self, method: &str, path: &str, form: &str, body: Option<&Value>) -> anyhow::Result<Answer> {
         let mut text = String::new();
         self.send(method, path, form, body)?.read_to_string(&mut text)?;
@@ -166,12 +175,5 @@ impl Console {
             }
         }
         bail!("the stream ended: {event}")
-    }
-}
-
-impl Drop for Console {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, bail, ensure};
 use base64::Engine as _;
-use kit::{Look, eventually, host::or_error};
+use kit::{Look, eventually};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use pintle_simulation::scenario::Backend;
 use pintle_testbed::ControlPlane;
@@ -12,7 +12,11 @@ use pintle_wit::{ObjectRef, names::ANNOTATION_SUSPEND};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{console::Console, real::Real, repository};
+use crate::{
+    console::{Answer, Console},
+    real::{Real, condition},
+    repository,
+};
 
 pub(crate) const NAME: &str = "REST and kubectl take the same bodies and refuse the same bodies";
 
@@ -44,14 +48,13 @@ enum Is {
 type Cause = (String, String);
 
 pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
-    real.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})).await?;
+    real.make_namespace(NAMESPACE).await?;
     let text = std::fs::read_to_string(repository().join("deploy/samples/view-darkrooms.yaml"))?;
     real.apply(&serde_saphyr::from_str::<Value>(&text)?).await?;
     let console = Console::on_loopback(plane.kubeconfig(), &real.directory().join("doors-console.log"))?;
     console.wait_until_answered("/darkrooms?namespace=default", 200).await?;
     let text = std::fs::read_to_string(repository().join("host/tests/acceptance/doors.yaml"))?;
     let entries: Vec<Entry> = serde_saphyr::from_str(&text)?;
-    ensure!(entries.len() == 61, "{} bodies", entries.len());
     let kubeconfig = Kubeconfig::read_from(plane.kubeconfig())?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let client = kube::Client::try_from(config)?;
@@ -137,18 +140,11 @@ async fn both(
             ensure!(answer.body["causes"] == json!([cause]), "{}", answer.body);
             let root = reference(&by_kubectl);
             let message = format!("{field}: {says}");
-            eventually(format!("the Darkroom says {message:?}"), async || {
-                or_error(real.get(&root).await.map(|found| {
-                    let status = found.unwrap_or_default()["status"].clone();
-                    let mut conditions = status["conditions"].as_array().into_iter().flatten();
-                    let is_said = conditions.any(|condition| {
-                        condition["type"] == "Ready"
-                            && condition["status"] == "False"
-                            && condition["reason"] == "InvalidSpec"
-                            && condition["message"] == message.as_str()
-                    });
-                    Look::reached_if(is_said, || format!("its status is {status}"))
-                }))
+            real.wait_for(&message, &root, |live| {
+                let ready = condition(live, "Ready");
+                ready["status"] == "False"
+                    && ready["reason"] == "InvalidSpec"
+                    && ready["message"] == message.as_str()
             })
             .await?;
             ensure!(real.get(&reference(&by_rest)).await?.is_none(), "what REST refuses is not stored");
@@ -229,38 +225,32 @@ fn causes(causes: &Value) -> BTreeSet<Cause> {
 /// Created, read, listed, replaced, patched, followed and deleted.
 async fn the_story_of_a_document(console: &Console) -> anyhow::Result<()> {
     let json = "application/json";
+    let all = format!("/namespaces/{NAMESPACE}/darkrooms");
     let body = json!({"name": "story", "source": {"type": "S3", "bucket": "b", "region": "r", "accessKey": "AKIAEXAMPLE",
         "secretKey": "s3cr3t-example"}, "subDomains": ["story"]});
-    let made = console.ask("POST", &format!("/namespaces/{NAMESPACE}/darkrooms"), json, Some(&body))?;
-    ensure!(made.code == 200, "{} {}", made.code, made.body);
-    ensure!(
-        made.head.contains(&format!("location: /darkrooms/story?namespace={NAMESPACE}")),
-        "{}",
-        made.head
-    );
-    let again = console.ask("POST", &format!("/namespaces/{NAMESPACE}/darkrooms"), json, Some(&body))?;
-    ensure!(again.code == 409 && again.body["title"] == "Error", "{} {}", again.code, again.body);
+    let made = console.expect(200, "POST", &all, json, Some(&body))?;
+    let location = format!("location: /darkrooms/story?namespace={NAMESPACE}");
+    ensure!(made.head.contains(&location), "{}", made.head);
+    let again = console.expect(409, "POST", &all, json, Some(&body))?;
     let said = again.body["details"].as_str().unwrap_or_default();
-    ensure!(said.starts_with("Could not create object: ") && said.contains("already exists"), "{said}");
+    let is_told = said.starts_with("Could not create object: ") && said.contains("already exists");
+    ensure!(again.body["title"] == "Error" && is_told, "{}", again.body);
     let one = format!("/api/darkrooms/story?namespace={NAMESPACE}");
-    let read = console.ask("GET", &one, "", None)?;
-    ensure!(read.code == 200 && read.body["source"]["bucket"] == "b", "{}", read.body);
+    let read = console.expect(200, "GET", &one, "", None)?;
+    ensure!(read.body["source"]["bucket"] == "b", "{}", read.body);
     ensure!(read.body["source"].get("accessKey").is_none(), "{}", read.body);
+    let items = |page: &Answer| page.body["items"].as_array().map(Vec::len);
     let list = console.ask("GET", &format!("/darkrooms?namespace={NAMESPACE}&search=STORY"), "", None)?;
-    ensure!(list.body["items"].as_array().is_some_and(|items| items.len() == 1), "{}", list.body);
-    let page = console.ask("GET", &format!("/darkrooms?namespace={NAMESPACE}&limit=2"), "", None)?;
+    ensure!(items(&list) == Some(1), "{}", list.body);
+    let two = format!("/darkrooms?namespace={NAMESPACE}&limit=2");
+    let page = console.ask("GET", &two, "", None)?;
     let next = page.body["continue"].as_str().context("there are more than two")?;
-    let page =
-        console.ask("GET", &format!("/darkrooms?namespace={NAMESPACE}&limit=2&continue={next}"), "", None)?;
-    ensure!(
-        page.code == 200 && page.body["items"].as_array().is_some_and(|items| items.len() == 2),
-        "{}",
-        page.body
-    );
+    let page = console.expect(200, "GET", &format!("{two}&continue={next}"), "", None)?;
+    ensure!(items(&page) == Some(2), "{}", page.body);
     let mut changed = read.body.clone();
     changed["source"]["bucket"] = json!("c");
     let unversioned = json!({"source": changed["source"], "subDomains": ["story"]});
-    ensure!(console.ask("PUT", &one, json, Some(&unversioned))?.code == 428, "a version is needed");
+    console.expect(428, "PUT", &one, json, Some(&unversioned)).context("a version is needed")?;
     // The host writes the status meanwhile, and each time there is another version.
     let put = eventually("a document is replaced", async || {
         changed["resourceVersion"] = console.ask("GET", &one, "", None)?.body["resourceVersion"].clone();
@@ -272,33 +262,22 @@ async fn the_story_of_a_document(console: &Console) -> anyhow::Result<()> {
     })
     .await?;
     ensure!(put.code == 200 && put.body["source"]["bucket"] == "c", "{} {}", put.code, put.body);
-    let stale = console.ask(
-        "PUT",
-        &one,
-        json,
-        Some(&json!({"resourceVersion": "1000000", "source": changed["source"], "subDomains": ["a"]})),
-    )?;
-    ensure!(stale.code == 409, "{} {}", stale.code, stale.body);
+    let stale = json!({"resourceVersion": "1000000", "source": changed["source"], "subDomains": ["a"]});
+    console.expect(409, "PUT", &one, json, Some(&stale))?;
     let merge = "application/merge-patch+json";
-    let without = console.ask("PATCH", &one, merge, Some(&json!({"source": {"secretKey": null}})))?;
-    ensure!(
-        without.code == 422 && without.body["details"] == "required fields missing: secretKey",
-        "the keys were kept until now: {}",
-        without.body
-    );
+    let without = json!({"source": {"secretKey": null}});
+    let without = console.expect(422, "PATCH", &one, merge, Some(&without))?;
+    let details = &without.body["details"];
+    ensure!(details == "required fields missing: secretKey", "the keys were kept until now: {details}");
     let reference =
         json!({"source": {"accessKey": null, "secretKey": null, "credentialsSecretRef": {"name": "keys"}}});
-    let patched = console.ask("PATCH", &one, merge, Some(&reference))?;
-    ensure!(
-        patched.code == 200 && patched.body["source"]["credentialsSecretRef"]["name"] == "keys",
-        "{}",
-        patched.body
-    );
+    let patched = console.expect(200, "PATCH", &one, merge, Some(&reference))?;
+    ensure!(patched.body["source"]["credentialsSecretRef"]["name"] == "keys", "{}", patched.body);
     let first = console.first_event(&format!("/darkrooms?namespace={NAMESPACE}&watch=true&search=story"))?;
     ensure!(first.starts_with("event: added\n") && first.contains("\"name\":\"story\""), "{first}");
-    ensure!(console.ask("DELETE", &one, "", None)?.code == 204, "it is deleted");
+    console.expect(204, "DELETE", &one, "", None)?;
     console.wait_until_answered(&one, 404).await.context("it is gone")?;
-    ensure!(console.ask("GET", "/halls", "", None)?.code == 404, "nothing else is served");
+    console.expect(404, "GET", "/halls", "", None).context("nothing else is served")?;
     Ok(())
 }
 
@@ -306,19 +285,14 @@ async fn the_story_of_a_document(console: &Console) -> anyhow::Result<()> {
 async fn an_edit_of_a_document_leaves_it_suspended(real: &Real<'_>, console: &Console) -> anyhow::Result<()> {
     let root = reference("paused");
     let body = json!({"name": "paused", "source": {"type": "WebFolder", "baseUrl": "https://example.com/a"}, "subDomains": ["paused"]});
-    let made = console.ask(
-        "POST",
-        &format!("/namespaces/{NAMESPACE}/darkrooms"),
-        "application/json",
-        Some(&body),
-    )?;
-    ensure!(made.code == 200, "{} {}", made.code, made.body);
+    let all = format!("/namespaces/{NAMESPACE}/darkrooms");
+    console.expect(200, "POST", &all, "application/json", Some(&body))?;
     real.patch(&root, &json!({"metadata": {"annotations": {ANNOTATION_SUSPEND: "true", "note": "n"}}}))
         .await?;
     let one = format!("/darkrooms/paused?namespace={NAMESPACE}");
-    let patched =
-        console.ask("PATCH", &one, "application/merge-patch+json", Some(&json!({"cacheTTL": 60})))?;
-    ensure!(patched.code == 200 && patched.body["cacheTTL"] == 60, "{} {}", patched.code, patched.body);
+    let patch = json!({"cacheTTL": 60});
+    let patched = console.expect(200, "PATCH", &one, "application/merge-patch+json", Some(&patch))?;
+    ensure!(patched.body["cacheTTL"] == 60, "{}", patched.body);
     let stored = real.get(&root).await?.context("it is there")?;
     ensure!(stored["spec"]["cache"]["ttlSeconds"] == 60, "{}", stored["spec"]);
     let annotations = &stored["metadata"]["annotations"];

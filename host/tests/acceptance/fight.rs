@@ -4,9 +4,9 @@ use anyhow::{Context, ensure};
 use kit::{Look, eventually, host::or_error};
 use pintle_simulation::scenario::Backend;
 use pintle_wit::ObjectRef;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::real::{Real, is_ready};
+use crate::real::{Real, condition, deployment, is_ready, web_server};
 
 pub(crate) const NAME: &str =
     "a root over whose child two fight is slowed, never dropped, said, and recovers";
@@ -18,14 +18,11 @@ const REPAIRS_MIN: usize = 10;
 /// With the host that runs the scenarios.
 pub(crate) async fn check(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "fight";
-    real.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).await?;
-    let root = json!({
-        "apiVersion": "my.domain/v1", "kind": "WebServer", "metadata": {"name": "ring", "namespace": namespace},
-        "spec": {"image": "nginx:1.23.1", "replicas": 0, "nodePort": 0},
-    });
+    real.make_namespace(namespace).await?;
+    let root = web_server(namespace, "ring", "nginx:1.23.1");
     real.apply(&root).await?;
     let root = pintle_core::object::reference(&root);
-    let child = ObjectRef { api_version: "apps/v1".into(), kind: "Deployment".into(), ..root.clone() };
+    let child = deployment(namespace, "ring");
     real.wait_until_ready(&root).await?;
 
     let mut repairs = 0;
@@ -77,18 +74,7 @@ pub(crate) async fn check(real: &Real<'_>) -> anyhow::Result<()> {
 /// Sets the child's replicas, and waits until they are put right.
 async fn put_right(real: &Real<'_>, child: &ObjectRef) -> anyhow::Result<()> {
     real.patch(child, &json!({"spec": {"replicas": 1}})).await?;
-    eventually("the child is put right", async || {
-        or_error(real.get(child).await.map(|live| {
-            let replicas = live.unwrap_or_default()["spec"]["replicas"].clone();
-            Look::reached_if(replicas == 0, || format!("it has {replicas} replicas"))
-        }))
-    })
-    .await
-}
-
-fn condition<'a>(live: &'a Value, name: &str) -> &'a Value {
-    let conditions = live["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().find(|condition| condition["type"] == name).unwrap_or(&Value::Null)
+    real.wait_for("it is put right", child, |live| live["spec"]["replicas"] == 0).await
 }
 
 fn throttled(real: &Real<'_>) -> anyhow::Result<f64> {

@@ -6,14 +6,14 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     sync::{Arc, LazyLock, Mutex, PoisonError, mpsc},
     thread,
 };
 
 use anyhow::{Context, ensure};
 use futures::{FutureExt as _, StreamExt as _};
-use kit::{Look, Patience, eventually};
+use kit::{Look, Patience, eventually, process::Running};
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject},
@@ -117,7 +117,7 @@ impl Informers {
 
 /// The program of host/tests/informer, as a process of its own.
 struct GoInformer {
-    child: Child,
+    process: Running,
     changes: Arc<Mutex<Vec<Value>>>,
     dumps: mpsc::Receiver<Value>,
 }
@@ -130,7 +130,7 @@ impl GoInformer {
         namespace: Option<&str>,
     ) -> anyhow::Result<Self> {
         let program = PROGRAM.as_ref().map_err(|error| anyhow::anyhow!("{error}"))?;
-        let mut child = Command::new(program)
+        let mut process = Command::new(program)
             .args(["-namespace", namespace.unwrap_or_default()])
             .arg(format!("{}.{}.{}", resource.plural, resource.version, resource.group))
             .env("KUBECONFIG", kubeconfig)
@@ -138,8 +138,9 @@ impl GoInformer {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
+            .map(Running)
             .context("starting the informer")?;
-        let lines = BufReader::new(child.stdout.take().context("its output")?).lines();
+        let lines = BufReader::new(process.0.stdout.take().context("its output")?).lines();
         let changes = Arc::<Mutex<Vec<Value>>>::default();
         let (to, dumps) = mpsc::channel();
         let told = Arc::clone(&changes);
@@ -153,25 +154,18 @@ impl GoInformer {
                 }
             }
         });
-        Ok(Self { child, changes, dumps })
+        Ok(Self { process, changes, dumps })
     }
 
     /// What it believes, once it has been told everything that there was at first.
     fn believed(&mut self) -> anyhow::Result<Option<Objects>> {
-        let stdin = self.child.stdin.as_mut().context("its input")?;
+        let stdin = self.process.0.stdin.as_mut().context("its input")?;
         stdin.write_all(b"dump\n").context("the informer has ended")?;
         let dump =
             self.dumps.recv_timeout(Patience::default().whole()).context("the informer does not reply")?;
         let store = dump["store"].as_object().into_iter().flatten();
         let store = store.map(|(key, object)| (key.clone(), plain(object))).collect();
         Ok((dump["synced"] == true).then_some(store))
-    }
-}
-
-impl Drop for GoInformer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -11,11 +11,14 @@ use pintle_api::module_objects;
 use pintle_offline::documents;
 use pintle_simulation::scenario::{Backend, ModuleFile, Stop};
 use pintle_testbed::ControlPlane;
-use pintle_wit::ObjectRef;
 use serde_json::json;
 use xtask::GUESTS;
 
-use crate::{modules, real::Real, repository};
+use crate::{
+    modules,
+    real::{Real, reconciler},
+    repository,
+};
 
 /// What the host may do with the kinds that scenarios bring; a user would let `pintle rbac` print it.
 const ROLE: &str = r#"
@@ -98,7 +101,8 @@ pub(crate) async fn push_guests(real: &Real<'_>) -> anyhow::Result<()> {
         hang(guest.name, real).await?;
     }
     for guest in GUESTS {
-        wait_until_ready(real, guest.name).await?;
+        let ready = real.wait_until_ready(&reconciler(guest.name)).await;
+        ready.with_context(|| real.host_log(&[], 20).join("\n"))?;
     }
     Ok(())
 }
@@ -113,14 +117,4 @@ pub(crate) async fn hang(name: &str, real: &Real<'_>) -> anyhow::Result<()> {
         real.apply(&reconciler).await?;
     }
     Ok(())
-}
-
-async fn wait_until_ready(real: &Real<'_>, name: &str) -> anyhow::Result<()> {
-    let reconciler = ObjectRef {
-        api_version: "pintle.dev/v1alpha1".into(),
-        kind: "Reconciler".into(),
-        namespace: None,
-        name: name.into(),
-    };
-    real.wait_until_ready(&reconciler).await.with_context(|| real.host_log(&[], 20).join("\n"))
 }

@@ -1,6 +1,6 @@
 //! Several hosts, of which one leads: who writes when, by the audit log.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::collections::BTreeMap;
 
 use anyhow::{Context, bail, ensure};
 use kit::{
@@ -8,11 +8,10 @@ use kit::{
     host::{Host, or_error},
 };
 use pintle_simulation::scenario::{Backend, Mark, Stop};
-use serde_json::json;
 
 use crate::{
     audit::{Entry, is_leadership},
-    real::{Real, is_ready},
+    real::{Real, deployment, image_of, is_ready, web_server},
 };
 
 const KILLED: &str = "a killed leader hands over while roots are made, and nothing is lost or made twice";
@@ -48,7 +47,8 @@ struct Contender {
 
 impl Contender {
     async fn start(real: &Real<'_>, name: &'static str) -> anyhow::Result<Self> {
-        let mut host = Host::start_as(real.kubeconfig(), &log(real, name), Some(name))?;
+        let log = real.directory().join(format!("{name}.log"));
+        let mut host = Host::start_as(real.kubeconfig(), &log, name)?;
         eventually(format!("{name} is ready"), async || host.ready()).await?;
         Ok(Self { host, name })
     }
@@ -101,24 +101,11 @@ impl Contender {
     }
 }
 
-fn log(real: &Real<'_>, name: &str) -> PathBuf {
-    real.directory().join(format!("{name}.log"))
-}
-
 async fn make_roots(real: &Real<'_>, namespace: &str, numbers: std::ops::Range<usize>) -> anyhow::Result<()> {
     for number in numbers {
-        let root = json!({
-            "apiVersion": "my.domain/v1", "kind": "WebServer",
-            "metadata": {"name": format!("root-{number}"), "namespace": namespace},
-            "spec": {"image": "nginx:1.23.1", "replicas": 0, "nodePort": 0},
-        });
-        real.apply(&root).await?;
+        real.apply(&web_server(namespace, &format!("root-{number}"), "nginx:1.23.1")).await?;
     }
     Ok(())
-}
-
-async fn make_namespace(real: &Real<'_>, name: &str) -> anyhow::Result<()> {
-    real.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await
 }
 
 /// Waits until every root is ready, and sees that each child was made by exactly one call that succeeded.
@@ -166,7 +153,7 @@ fn stood_by(contender: &Contender, real: &Real<'_>, since: Mark, taken: Mark) ->
 
 async fn killed(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "leader-killed";
-    make_namespace(real, namespace).await?;
+    real.make_namespace(namespace).await?;
     let mut first = Contender::start(real, "killed-first").await?;
     first.wait_until_it_leads().await?;
     let since = real.mark();
@@ -184,7 +171,7 @@ async fn killed(real: &Real<'_>) -> anyhow::Result<()> {
 
 async fn stopped(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "leader-stopped";
-    make_namespace(real, namespace).await?;
+    real.make_namespace(namespace).await?;
     let mut first = Contender::start(real, "stopped-first").await?;
     first.wait_until_it_leads().await?;
     let since = real.mark();
@@ -247,7 +234,7 @@ async fn stopped(real: &Real<'_>) -> anyhow::Result<()> {
 
 async fn stood_still(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "leader-stood-still";
-    make_namespace(real, namespace).await?;
+    real.make_namespace(namespace).await?;
     let mut first = Contender::start(real, "still-first").await?;
     first.wait_until_it_leads().await?;
     let since = real.mark();
@@ -275,18 +262,9 @@ async fn stood_still(real: &Real<'_>) -> anyhow::Result<()> {
     // It goes on standing by, and takes over in its turn.
     second.host.stop(Stop::Gracefully)?;
     first.wait_until_it_leads().await?;
-    real.apply(&json!({
-        "apiVersion": "my.domain/v1", "kind": "WebServer", "metadata": {"name": "root-0", "namespace": namespace},
-        "spec": {"image": "nginx:1.23.0", "replicas": 0, "nodePort": 0},
-    }))
-    .await?;
-    eventually("it works", async || {
-        or_error(real.kubectl_json(&["get", "deployment", "root-0", "-n", namespace]).map(|deployment| {
-            let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
-            Look::reached_if(image == "nginx:1.23.0", || format!("the image is {image}"))
-        }))
-    })
-    .await?;
+    real.apply(&web_server(namespace, "root-0", "nginx:1.23.0")).await?;
+    let child = deployment(namespace, "root-0");
+    real.wait_for("it works", &child, |live| image_of(live) == "nginx:1.23.0").await?;
     first.host.stop(Stop::Gracefully)?;
     real.delete_namespace(namespace)
 }

@@ -18,10 +18,8 @@ mod informers;
 mod install;
 mod leaders;
 mod memory;
-mod previews;
 mod proxy;
 mod real;
-mod schemas;
 mod served;
 mod tokens;
 mod views;
@@ -60,12 +58,9 @@ const SMOKE: [&str; 12] = [
     "webserver",
 ];
 
-/// What is run of all there is.
+/// A part of all there is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
-    All,
-    /// What tier one runs.
-    Smoke,
     Scenarios,
     /// The checks of views, which take as long as all others.
     Views,
@@ -74,7 +69,10 @@ enum Part {
 
 /// What is run.
 struct Arguments {
-    part: Part,
+    /// Only what tier one runs.
+    smoke: bool,
+    /// Only this part.
+    part: Option<Part>,
     /// Only what has one of these in its name.
     names: Vec<String>,
     retries: u32,
@@ -89,22 +87,22 @@ impl Arguments {
         let words: Vec<String> = std::env::args().skip(1).collect();
         let (flags, names): (Vec<String>, Vec<String>) =
             words.into_iter().partition(|word| word.starts_with("--"));
-        let part = match flags.as_slice() {
-            [] => Part::All,
-            [flag] if flag == "--smoke" => Part::Smoke,
-            [flag] if flag == "--scenarios" => Part::Scenarios,
-            [flag] if flag == "--views" => Part::Views,
-            [flag] if flag == "--checks" => Part::Checks,
+        let (smoke, part) = match flags.as_slice() {
+            [] => (false, None),
+            [flag] if flag == "--smoke" => (true, None),
+            [flag] if flag == "--scenarios" => (false, Some(Part::Scenarios)),
+            [flag] if flag == "--views" => (false, Some(Part::Views)),
+            [flag] if flag == "--checks" => (false, Some(Part::Checks)),
             _ => bail!("one of --smoke, --scenarios, --views and --checks, not {}", flags.join(" ")),
         };
-        Ok(Self { part, names, retries })
+        Ok(Self { smoke, part, names, retries })
     }
 
     /// Whether something of this part is to be run.
     fn wants(&self, part: Part, is_smoke: bool, name: &str) -> bool {
-        let is_of_part =
-            self.part == Part::All || self.part == part || (self.part == Part::Smoke && is_smoke);
-        is_of_part && (self.names.is_empty() || self.names.iter().any(|part| name.contains(part)))
+        (!self.smoke || is_smoke)
+            && self.part.is_none_or(|wanted| wanted == part)
+            && (self.names.is_empty() || self.names.iter().any(|part| name.contains(part)))
     }
 }
 
@@ -147,10 +145,7 @@ impl Check<'_> {
 
 /// Everything beside the scenarios, in the order in which it runs.
 fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
-    let mut checks = vec![
-        check(fight::NAME, move || fight::check(real)),
-        check(schemas::NAME, move || schemas::check(real)),
-    ];
+    let mut checks = vec![check(fight::NAME, move || fight::check(real))];
     for case in commands::cases() {
         checks.push(check(case.claim, move || async move { case.run(plane) }));
     }
@@ -162,7 +157,7 @@ fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
         check(views::NAME, move || views::check(plane)).of_views(),
         check(views::LARGE, move || views::large_lists(plane)).of_views(),
         check(served::NAME, move || async move { served::check(real) }),
-        check(previews::NAME, move || previews::check(plane, real)),
+        check(commands::PREVIEWS.claim, move || commands::previews(plane, real)),
         check(doors::NAME, move || doors::check(plane, real)).in_smoke(),
         check(tokens::NAME, move || tokens::check(plane, real)),
         check(memory::NAME, move || memory::check(real)),
@@ -262,7 +257,7 @@ async fn everything(
         tally.line(check.name, outcome);
     }
     let allowed: BTreeSet<&str> = files.iter().flat_map(|file| &file.forbidden).map(String::as_str).collect();
-    let outcome = tally.attempt(async |_| no_call_was_forbidden(&real, &allowed)).await;
+    let outcome = tally.attempt(async |_| no_call_was_forbidden(&real, &allowed).await).await;
     tally.line("the host's account may do all that the host does", outcome);
     // Last, and not from a cluster that is somebody's own.
     let removal = commands::REMOVAL;
@@ -412,8 +407,8 @@ fn run_token() -> String {
 }
 
 /// A call that the API server refused for want of a right is a hole in deploy/, whatever came of it.
-fn no_call_was_forbidden(real: &Real<'_>, allowed: &BTreeSet<&str>) -> anyhow::Result<()> {
-    let forbidden = real.forbidden()?;
+async fn no_call_was_forbidden(real: &Real<'_>, allowed: &BTreeSet<&str>) -> anyhow::Result<()> {
+    let forbidden = real.forbidden().await?;
     let unexpected: BTreeSet<String> =
         forbidden.into_iter().filter(|call| !allowed.contains(call.as_str())).collect();
     ensure!(unexpected.is_empty(), "forbidden: {}", unexpected.into_iter().collect::<Vec<_>>().join(", "));

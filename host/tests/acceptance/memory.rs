@@ -1,11 +1,11 @@
 //! Guests whose answers take as much memory as they can make them take, and a host that is held to what `deploy/` gives it.
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use futures::future::join_all;
 use kit::{
     Look, eventually,
-    group::{Group, LIMIT_BYTES, peak_bytes},
-    host::{self, Host, or_error},
+    group::{self, Group, LIMIT_BYTES},
+    host::{Host, or_error},
 };
 use pintle_api::module_objects;
 use pintle_engine::fixtures;
@@ -13,7 +13,7 @@ use pintle_simulation::scenario::{Backend, CUSTOM_API_VERSION, Cascade, Stop};
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
-use crate::real::Real;
+use crate::real::{Real, condition, deployment, image_of, web_server};
 
 pub(crate) const NAME: &str = "a host of 512 MiB lives through the worst answers, and serves their neighbour";
 
@@ -40,30 +40,14 @@ fn bads() -> [Bad; 6] {
             kind: "Values",
             reason: Some("ResponseTooComplex"),
             limits: json!({}),
-            module: |manifest| {
-                fixtures::repeats(
-                    manifest,
-                    &format!(r#"{HEAD}"status":{{"a":["#),
-                    r#"{"":0},"#,
-                    "0]}}",
-                    1 << 20,
-                )
-            },
+            module: |manifest| maps(manifest, 1 << 20),
         },
         Bad {
             kind: "Maps",
             reason: Some("StatusTooLarge"),
             limits: json!({}),
             // As many values as there may be: of each two a map is made.
-            module: |manifest| {
-                fixtures::repeats(
-                    manifest,
-                    &format!(r#"{HEAD}"status":{{"a":["#),
-                    r#"{"":0},"#,
-                    "0]}}",
-                    229_000,
-                )
-            },
+            module: |manifest| maps(manifest, 229_000),
         },
         Bad {
             kind: "Wrong",
@@ -101,6 +85,11 @@ fn bads() -> [Bad; 6] {
             module: |manifest| fixtures::fills(manifest, 62 << 20, r#"{"apiVersion":"guest.pintle.dev/v1"}"#),
         },
     ]
+}
+
+/// Answers with maps in its status, so many bytes of them.
+fn maps(manifest: &str, bytes: usize) -> Vec<u8> {
+    fixtures::repeats(manifest, &format!(r#"{HEAD}"status":{{"a":["#), r#"{"":0},"#, "0]}}", bytes)
 }
 
 /// Answers with wrong events, so many bytes of them.
@@ -147,8 +136,7 @@ async fn install(real: &Real<'_>, bad: &Bad) -> anyhow::Result<()> {
 pub(crate) async fn check(real: &Real<'_>) -> anyhow::Result<()> {
     real.stop_host_if_it_runs().await?;
     for namespace in NAMESPACES {
-        real.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
-            .await?;
+        real.make_namespace(namespace).await?;
     }
     for bad in bads() {
         install(real, &bad).await?;
@@ -158,22 +146,14 @@ pub(crate) async fn check(real: &Real<'_>) -> anyhow::Result<()> {
     let log = real.log();
     let mut host = Host::start_through(&by, real.kubeconfig(), &log, limit)?;
     let outcome = async {
-        host::wait_until_it_leads(&mut host, &log).await?;
+        host.wait_until_it_leads().await?;
         let budget = host.metric(r#"pintle_memory_budget_bytes{of="process"}"#)?;
         ensure!(budget == LIMIT_BYTES as f64, "it takes its limit to be {budget}");
         worst(real, &host).await
     }
     .await;
-    let said = || host::tail(&log, &[], 20).join("\n");
-    ensure!(!host.has_ended()?, "the host ended, after {:?}:\n{}", outcome.err(), said());
-    let peak = peak_bytes(host.pid())?;
-    println!("        the host's peak was {} MiB", peak >> 20);
-    if let Some(group) = &group {
-        ensure!(group.kills()? == 0, "something in the host's control group was killed for want of memory");
-    }
-    outcome.with_context(said)?;
+    group::judge(&mut host.server, group.as_ref(), outcome)?;
     host.stop(Stop::Gracefully)?;
-    ensure!(peak < LIMIT_BYTES, "the host's peak was {} MiB", peak >> 20);
     clean_up(real).await
 }
 
@@ -192,10 +172,7 @@ async fn clean_up(real: &Real<'_>) -> anyhow::Result<()> {
 }
 
 async fn worst(real: &Real<'_>, host: &Host) -> anyhow::Result<()> {
-    let neighbour = json!({
-        "apiVersion": "my.domain/v1", "kind": "WebServer", "metadata": {"name": "neighbour", "namespace": NAMESPACES[0]},
-        "spec": {"image": "nginx:1.23.1", "replicas": 0, "nodePort": 0},
-    });
+    let neighbour = web_server(NAMESPACES[0], "neighbour", "nginx:1.23.1");
     real.apply(&neighbour).await?;
     let neighbour = pintle_core::object::reference(&neighbour);
     edits(real, &neighbour, &[]).await?;
@@ -213,19 +190,12 @@ async fn worst(real: &Real<'_>, host: &Host) -> anyhow::Result<()> {
     edits(real, &neighbour, &roots).await?;
     for bad in bads() {
         for namespace in NAMESPACES {
-            let root = root(bad.kind, namespace);
             let wanted = bad.reason.unwrap_or("something");
-            eventually(format!("{root} says {wanted}"), async || {
-                or_error(real.get(&root).await.map(|live| {
-                    let status = live.unwrap_or_default()["status"].clone();
-                    let mut conditions = status["conditions"].as_array().into_iter().flatten();
-                    let is_said = conditions.any(|one| {
-                        one["type"] == "Ready" && bad.reason.is_none_or(|reason| one["reason"] == reason)
-                    });
-                    Look::reached_if(is_said, || format!("its status is {status}"))
-                }))
-            })
-            .await?;
+            let is_said = |live: &Value| {
+                let ready = condition(live, "Ready");
+                ready.is_object() && bad.reason.is_none_or(|reason| ready["reason"] == reason)
+            };
+            real.wait_for(wanted, &root(bad.kind, namespace), is_said).await?;
         }
     }
     // All of it was given back, and what was hit is counted.
@@ -254,7 +224,7 @@ fn root(kind: &str, namespace: &str) -> ObjectRef {
 
 /// Edits the neighbour, each time just after these were touched, and waits until its child shows it.
 async fn edits(real: &Real<'_>, neighbour: &ObjectRef, others: &[ObjectRef]) -> anyhow::Result<()> {
-    let child = ObjectRef { api_version: "apps/v1".into(), kind: "Deployment".into(), ..neighbour.clone() };
+    let child = deployment(NAMESPACES[0], &neighbour.name);
     for edit in 0..EDITS {
         let touch = json!({"metadata": {"annotations": {"pintle.dev/reconcile-at": edit.to_string()}}});
         for touched in join_all(others.iter().map(|other| real.patch(other, &touch))).await {
@@ -262,13 +232,7 @@ async fn edits(real: &Real<'_>, neighbour: &ObjectRef, others: &[ObjectRef]) -> 
         }
         let image = format!("nginx:1.{}.{}", 20 + edit, others.len());
         real.patch(neighbour, &json!({"spec": {"image": image}})).await?;
-        eventually("an edit of the neighbour arrives", async || {
-            or_error(real.get(&child).await.map(|live| {
-                let live = &live.unwrap_or_default()["spec"]["template"]["spec"]["containers"][0]["image"];
-                Look::reached_if(live == image.as_str(), || format!("its child has {live}, not {image}"))
-            }))
-        })
-        .await?;
+        real.wait_for("the neighbour's edit", &child, |live| image_of(live) == image.as_str()).await?;
     }
     Ok(())
 }

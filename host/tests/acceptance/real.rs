@@ -42,11 +42,46 @@ pub(crate) struct Real<'a> {
     plane: &'a ControlPlane,
 }
 
-/// Whether a root says that it is ready.
-pub(crate) fn is_ready(root: &Value) -> bool {
-    root.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|conditions| {
-        conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+/// A condition of an object.
+pub(crate) fn condition<'a>(live: &'a Value, name: &str) -> &'a Value {
+    let mut conditions = live["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.find(|condition| condition["type"] == name).unwrap_or(&Value::Null)
+}
+
+/// Whether an object says that it is ready.
+pub(crate) fn is_ready(live: &Value) -> bool {
+    condition(live, "Ready")["status"] == "True"
+}
+
+/// The image of a Deployment.
+pub(crate) fn image_of(live: &Value) -> &Value {
+    &live["spec"]["template"]["spec"]["containers"][0]["image"]
+}
+
+/// A root without Pods, which has a Deployment and a Service.
+pub(crate) fn web_server(namespace: &str, name: &str, image: &str) -> Value {
+    json!({
+        "apiVersion": "my.domain/v1", "kind": "WebServer", "metadata": {"name": name, "namespace": namespace},
+        "spec": {"image": image, "replicas": 0, "nodePort": 0},
     })
+}
+
+pub(crate) fn deployment(namespace: &str, name: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: "apps/v1".into(),
+        kind: "Deployment".into(),
+        namespace: Some(namespace.into()),
+        name: name.into(),
+    }
+}
+
+pub(crate) fn reconciler(name: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: "pintle.dev/v1alpha1".into(),
+        kind: "Reconciler".into(),
+        namespace: None,
+        name: name.into(),
+    }
 }
 
 impl<'a> Real<'a> {
@@ -120,16 +155,12 @@ impl<'a> Real<'a> {
     }
 
     /// The calls that the host had no right to, as `verb resource`.
-    pub(crate) fn forbidden(&self) -> anyhow::Result<Vec<String>> {
+    pub(crate) async fn forbidden(&self) -> anyhow::Result<Vec<String>> {
         let Some(audit) = &self.audit else {
             println!("        skipped: whether a call of the host was forbidden, no audit log");
             return Ok(Vec::new());
         };
-        let marker = self.next_marker();
-        self.plane.run_kubectl(&["get", "--raw", &marker], None)?;
-        pintle_testbed::eventually(format!("the audit log has {marker}"), || {
-            Ok(Look::reached_if(audit.has(&marker)?, || "it is not there".into()))
-        })?;
+        self.catch_up(audit).await?;
         let entries = audit.entries_since(Mark(Duration::ZERO))?;
         Ok(entries
             .into_iter()
@@ -141,16 +172,12 @@ impl<'a> Real<'a> {
 
     /// Waits until the audit log has what was answered before: a request that is made now is in it.
     async fn catch_up(&self, audit: &Audit) -> anyhow::Result<()> {
-        let marker = self.next_marker();
+        let marker = Audit::marker(self.markers.fetch_add(1, Ordering::Relaxed));
         self.client.request_text(Request::get(&marker).body(Vec::new())?).await?;
         eventually(format!("the audit log has {marker}"), async || {
             Ok(Look::reached_if(audit.has(&marker)?, || "it is not there".into()))
         })
         .await
-    }
-
-    fn next_marker(&self) -> String {
-        Audit::marker(self.markers.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Whether it can be known what a host has asked for.
@@ -189,17 +216,29 @@ impl<'a> Real<'a> {
         self.kubectl(&["delete", "namespace", name, "--timeout=180s"], None).map(drop)
     }
 
-    /// Whether an object says that it is ready, or what it says instead.
-    pub(crate) async fn ready(&self, object: &ObjectRef) -> anyhow::Result<Look<()>> {
-        or_error(self.get(object).await.map(|live| {
-            let live = live.unwrap_or_default();
-            Look::reached_if(is_ready(&live), || format!("its status is {}", live["status"]))
-        }))
+    pub(crate) async fn make_namespace(&self, name: &str) -> anyhow::Result<()> {
+        self.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await
+    }
+
+    /// Waits until an object is like this. One that is not there is null.
+    pub(crate) async fn wait_for(
+        &self,
+        what: &str,
+        object: &ObjectRef,
+        is_so: impl Fn(&Value) -> bool,
+    ) -> anyhow::Result<()> {
+        eventually(format!("{object}: {what}"), async || {
+            or_error(self.get(object).await.map(|live| {
+                let live = live.unwrap_or_default();
+                Look::reached_if(is_so(&live), || format!("{}, {}", live["spec"], live["status"]))
+            }))
+        })
+        .await
     }
 
     /// Waits until an object says that it is ready.
     pub(crate) async fn wait_until_ready(&self, object: &ObjectRef) -> anyhow::Result<()> {
-        eventually(format!("{object} is ready"), async || self.ready(object).await).await
+        self.wait_for("it is ready", object, is_ready).await
     }
 
     async fn resource(&self, kind: &Kind) -> anyhow::Result<Option<Resource>> {

@@ -17,7 +17,7 @@ const DARKROOMS: &str = "/api/v1/objects/deployments.example.com/v1alpha1/darkro
 pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
     let is_administrator = std::fs::read_to_string(plane.kubeconfig())?.contains("client-certificate");
     ensure!(is_administrator, "the gateway of this check has a certificate");
-    real.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})).await?;
+    real.make_namespace(NAMESPACE).await?;
     let text = std::fs::read_to_string(repository().join("deploy/samples/view-darkrooms.yaml"))?;
     real.apply(&serde_saphyr::from_str::<Value>(&text)?).await?;
     let run = |words: &str| plane.run_kubectl(&words.split(' ').collect::<Vec<_>>(), None);
@@ -43,8 +43,7 @@ pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Resu
     for nobody in ["X-Nothing: at-all", "Authorization: Bearer made.up.token", "Authorization: Basic YTpi"] {
         console.says(nobody);
         for path in ["/api/v1/session", DARKROOMS, "/darkrooms"] {
-            let answer = console.ask("GET", path, "", None)?;
-            ensure!(answer.code == 401, "{nobody}, {path}: {} {}", answer.code, answer.body);
+            console.expect(401, "GET", path, "", None).context(nobody)?;
         }
     }
     real.delete_namespace(NAMESPACE)

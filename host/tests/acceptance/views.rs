@@ -1,30 +1,26 @@
-//! Views, as people and controllers meet them: the farm, served by two gateways behind the API server.
+//! Views, as people and controllers meet them: the farm, served by two gateways behind the API server. What needs nothing but commands is in
+//! `commands/farm.txt`.
 
-mod admission;
-mod crowds;
-mod garbage;
 mod identity;
 mod large;
-mod tickets;
-mod unshowable;
 
 use std::{
-    fs::{File, OpenOptions},
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::Stdio,
 };
 
 use anyhow::{Context, ensure};
 use kit::{
     Look,
-    host::{or_error, wait_for_address},
+    host::{or_error, tail},
+    process::Server,
 };
 use kube::core::{ApiResource, GroupVersionKind};
 use pintle_testbed::{ControlPlane, Relay, eventually};
 use serde_json::Value;
 
-use crate::{beside, commands, informers::Informers, modules::guests, repository};
+use crate::{beside, commands, informers::Informers, repository};
 
 pub(crate) const NAME: &str = "the farm is an API like any other, to people and to controllers";
 
@@ -36,21 +32,17 @@ pub(crate) const SMOKE: &str = "the farm is served, and kubectl is answered";
 
 const NAMESPACE: &str = "farm";
 
-/// A gateway, as a process of its own. Dropping it ends it.
+/// Group, version, kind and plural.
+const LLAMAS: [&str; 4] = ["farm.example.com", "v1alpha", "Llama", "llamas"];
+
+/// A gateway, as a process of its own.
 struct Gateway {
-    child: Child,
-    log: PathBuf,
-    /// Where its own lines begin in the log.
-    begins: u64,
+    server: Server,
     address: SocketAddr,
 }
 
 impl Gateway {
-    fn start(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
-        Self::start_at(any_port(), kubeconfig, log)
-    }
-
-    fn start_at(address: SocketAddr, kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
+    fn start(address: SocketAddr, kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
         Self::start_through(&[], address, kubeconfig, log, &[])
     }
 
@@ -62,59 +54,17 @@ impl Gateway {
         log: &Path,
         flags: &[&str],
     ) -> anyhow::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(log)?;
-        let begins = file.metadata()?.len();
-        let words: Vec<&str> = by.iter().copied().chain([env!("CARGO_BIN_EXE_pintle"), "gateway"]).collect();
-        let (program, words) = words.split_first().context("a program")?;
-        let child = Command::new(program)
-            .args(words)
-            .args(flags)
-            .args(["--log-format", "json", "--aggregated-bind", &address.to_string(), "--kubeconfig"])
-            .arg(kubeconfig)
-            .env_remove("KUBECONFIG")
-            .stdin(Stdio::null())
-            .stdout(file.try_clone()?)
-            .stderr(file)
-            .spawn()
-            .context("starting the gateway")?;
-        let mut gateway = Self { child, log: log.to_owned(), begins, address };
-        gateway.address = gateway.logged("The gateway starts")?;
-        Ok(gateway)
-    }
-
-    /// The address of its console.
-    fn console(&mut self) -> anyhow::Result<SocketAddr> {
-        self.logged("The console is served")
-    }
-
-    fn logged(&mut self, message: &str) -> anyhow::Result<SocketAddr> {
-        wait_for_address(&mut self.child, &self.log, self.begins, message)
+        let address = address.to_string();
+        let words = ["gateway", "--aggregated-bind", &address];
+        let mut server = Server::start(by, &[&words[..], flags].concat(), kubeconfig, log, &[])?;
+        let address = server.wait_for_address("The gateway starts")?;
+        Ok(Self { server, address })
     }
 }
 
 fn any_port() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 0).into()
 }
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A kubectl that runs. Dropping it ends it.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// What kubectl reads.
-pub(crate) const DOLLY: &str = r#"{"apiVersion": "farm.example.com/v1alpha", "kind": "Llama", "metadata": {"name": "dolly"}, "spec": {"height": 0.5, "weight": 31.4}}"#;
 
 struct Farm<'a> {
     plane: &'a ControlPlane,
@@ -132,7 +82,6 @@ pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
 pub(crate) async fn smoke(plane: &ControlPlane) -> anyhow::Result<()> {
     let work = async |farm: &mut Farm<'_>| {
         farm.is_served()?;
-        farm.people()?;
         farm.kubectl_is_answered()?;
         farm.run(&format!("delete namespace {NAMESPACE} --timeout=180s"), None)?;
         farm.leaves_nothing_behind()
@@ -173,19 +122,11 @@ async fn with_farm(
 
 impl<'a> Farm<'a> {
     fn start(plane: &'a ControlPlane) -> anyhow::Result<Self> {
-        for file in ["gateway.yaml", "samples/farm/crd.yaml", "samples/farm/rbac.yaml"] {
-            plane.run_kubectl(&["apply", "--server-side", "--filename", &in_deploy(file)], None)?;
-        }
-        let wait = [
-            "wait",
-            "--for=condition=Established",
-            "--timeout=180s",
-            "crd/llamarecords.store.farm.example.com",
-        ];
-        plane.run_kubectl(&wait, None)?;
+        commands::farm(plane, "records of llamas can be stored")?;
         let kubeconfig = plane.kubeconfig_for_service_account("pintle-system", "pintle-gateway")?;
         let log = plane.directory().join("gateway.log");
-        let gateways = [Gateway::start(&kubeconfig, &log)?, Gateway::start(&kubeconfig, &log)?];
+        let start = || Gateway::start(any_port(), &kubeconfig, &log);
+        let gateways = [start()?, start()?];
         let relay = Relay::start(&gateways.each_ref().map(|gateway| gateway.address))?;
         let gateways = gateways.into_iter().map(Some).collect();
         let farm = Self { plane, log, kubeconfig, gateways, relay };
@@ -197,9 +138,7 @@ impl<'a> Farm<'a> {
     /// The farm is taken away, and why the work failed is told with the end of the gateways' log.
     fn ended(self, outcome: anyhow::Result<()>) -> anyhow::Result<()> {
         let Err(error) = outcome else { return self.leave() };
-        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-        let last: Vec<&str> = log.lines().rev().take(20).collect();
-        let error = error.context(last.into_iter().rev().collect::<Vec<_>>().join("\n"));
+        let error = error.context(tail(&self.log, &[], 20).join("\n"));
         match self.leave_all() {
             Ok(()) => Err(error),
             Err(also) => Err(error.context(format!("the next try finds what this one made: {also:#}"))),
@@ -216,18 +155,18 @@ impl<'a> Farm<'a> {
     fn leave_all(&self) -> anyhow::Result<()> {
         self.leaves_nothing_behind()?;
         self.leave()?;
-        let namespaces = format!("{NAMESPACE} farm-2 farm-3 farm-4 large tickets");
+        let namespaces = format!("{NAMESPACE} farm-2 farm-3 large tickets");
         self.run(&format!("delete namespace --ignore-not-found --timeout=180s {namespaces}"), None)?;
         self.run("delete clusterrolebinding --ignore-not-found large", None).map(drop)
     }
 
-    /// Waits until the API server has it from the gateways.
+    /// What commands say of the farm: a case of `commands/farm.txt`.
+    fn says(&self, claim: &'static str) -> anyhow::Result<()> {
+        commands::farm(self.plane, claim)
+    }
+
     fn is_served(&self) -> anyhow::Result<()> {
-        self.push("farm-0.1.0", "farm")?;
-        self.run("wait --for=condition=Available --timeout=180s apiservice/v1alpha.farm.example.com", None)?;
-        self.run("wait --for=condition=Registered --timeout=180s views --all", None)?;
-        // The API server reads the OpenAPI document of a new API when it gets to it.
-        eventually("the API server has the OpenAPI document", || self.succeeds("explain llama"))
+        self.says("the API server has the farm from the gateways")
     }
 
     /// The next check begins with what is missing.
@@ -237,19 +176,16 @@ impl<'a> Farm<'a> {
     }
 
     async fn check(&mut self) -> anyhow::Result<()> {
-        self.a_view_says_what_is_missing()?;
+        self.says("a view says what is missing")?;
         self.is_served()?;
-        self.people()?;
         self.kubectl_is_answered()?;
-        self.admission_is_that_of_what_is_stored().context("admission")?;
+        self.says("what names Llamas sees no write, and what names LlamaRecords sees every one")?;
         self.callers_are_who_they_prove_to_be().await.context("identity")?;
-        self.slow_bodies_hold_up_nobody().await.context("slow bodies")?;
-        self.garbage_is_collected().context("garbage collection")?;
+        self.says("a Llama and what it owns are deleted in the way that was asked for")?;
         self.two_versions_of_one_resource_are_served().await.context("two versions")?;
         self.one_object_holds_up_nobody().await.context("one object among many")?;
         self.informers_stay_in_step().await?;
-        self.a_namespace_waits_for_the_gateway().context("a namespace deleted without a gateway")?;
-        self.what_is_stored_outlives_the_view().context("the view taken away")
+        self.a_namespace_waits_for_the_gateway()
     }
 
     /// Sends the requests for the API of this file with an APIService to the gateways.
@@ -268,135 +204,27 @@ impl<'a> Farm<'a> {
         self.run(&format!("get {object} --output=jsonpath={{{path}}}"), None)
     }
 
-    fn a_view_says_what_is_missing(&self) -> anyhow::Result<()> {
-        let missing = [
-            "wait",
-            "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=ModuleMissing",
-            "--timeout=180s",
-            "view/llamas",
-        ];
-        self.plane.run_kubectl(&missing, None).map(drop)
-    }
-
-    fn push(&self, name: &str, guest: &str) -> anyhow::Result<()> {
-        let pushed = Command::new(env!("CARGO_BIN_EXE_pintle"))
-            .args(["push", name])
-            .arg(guests().join(format!("{guest}.wasm")))
-            .env("KUBECONFIG", self.plane.kubeconfig())
-            .output()?;
-        ensure!(pushed.status.success(), "{}", String::from_utf8_lossy(&pushed.stderr));
-        Ok(())
-    }
-
-    /// Ann may edit the namespace; Eve may see the farm, and no Pods; Jane may do nothing.
-    fn people(&self) -> anyhow::Result<()> {
-        self.plane.run_kubectl(&["create", "namespace", NAMESPACE], None)?;
-        for (name, binding) in [("ann", "--clusterrole=edit"), ("eve", "--clusterrole=farm-viewer")] {
-            let user = format!("--user={name}");
-            self.plane.run_kubectl(
-                &["create", "rolebinding", name, binding, &user, "--namespace", NAMESPACE],
-                None,
-            )?;
-        }
-        // The roles are aggregated by a controller.
-        eventually("ann may list llamas", || self.succeeds("auth can-i list llamas --as=ann"))
-    }
-
     fn kubectl_is_answered(&self) -> anyhow::Result<()> {
-        commands::FARM.run(self.plane)?;
-        self.kubectl_watches_and_waits()?;
-        self.what_leaves_a_selection_is_not_taken_for_what_it_was()?;
+        self.says("people have their rights")?;
+        self.says("kubectl is answered as by any other API")?;
+        self.says("a watch shows a change, and who waits for the end of an object is told of it")?;
+        self.says("what leaves a selection is not taken for what it was")?;
         self.the_audit_log_names_the_person()
     }
 
-    /// A watch shows a change, and who waits for the end of an object is told of it.
-    fn kubectl_watches_and_waits(&self) -> anyhow::Result<()> {
-        self.run(
-            &format!("create --namespace={NAMESPACE} --filename=-"),
-            Some(&DOLLY.replace("dolly", "molly")),
-        )?;
-        let file = |name: &str| self.plane.directory().join(name);
-        let start = |words: &str, output: &Path, requests: &Path| -> anyhow::Result<Running> {
-            let mut command = self.plane.kubectl_command();
-            command.args(words.split(' ')).args(["--namespace", NAMESPACE]).stdin(Stdio::null());
-            command.stdout(File::create(output)?).stderr(File::create(requests)?);
-            Ok(Running(command.spawn()?))
-        };
-        let (output, requests) = (file("watch.txt"), file("watch-requests.txt"));
-        let watch = start("get llama molly --watch", &output, &requests)?;
-        eventually("the watch shows her", || says(&output, &["31.4"]))?;
-        self.kubectl("patch llama molly --type=merge --patch={\"spec\":{\"weight\":77}}")?;
-        eventually("the watch shows what she weighs now", || says(&output, &["77"]))?;
-        drop(watch);
-        let (output, requests) = (file("wait.txt"), file("wait-requests.txt"));
-        let mut wait = start("wait --for=delete llama/molly --timeout=180s --v=6", &output, &requests)?;
-        // It says each of its requests, and must have found her before she goes.
-        eventually("kubectl has found her", || says(&requests, &["molly", "200 OK"]))?;
-        self.kubectl("delete llama molly")?;
-        ensure!(wait.0.wait()?.success(), "kubectl does not notice that she is gone");
-        let said = std::fs::read_to_string(&output)?;
-        ensure!(said.contains("condition met"), "kubectl waited for something else: {said}");
-        Ok(())
-    }
-
-    /// The event about an object that leaves a selection has the content from before the change, and the version after it.
-    fn what_leaves_a_selection_is_not_taken_for_what_it_was(&self) -> anyhow::Result<()> {
-        let holly =
-            DOLLY.replace("{\"name\": \"dolly\"}", "{\"name\": \"holly\", \"labels\": {\"app\": \"web\"}}");
-        self.run(&format!("create --namespace={NAMESPACE} --filename=-"), Some(&holly))?;
-        let output = self.plane.directory().join("selected.txt");
-        let mut watch = self.plane.kubectl_command();
-        watch
-            .args(["get", "llamas", "--selector=app=web", "--watch", "--output-watch-events"])
-            .args(["--namespace", NAMESPACE])
-            .stdin(Stdio::null())
-            .stdout(File::create(&output)?);
-        let _watch = Running(watch.spawn()?);
-        eventually("the watch shows her", || says(&output, &["ADDED"]))?;
-        let change = r#"--patch={"metadata":{"labels":{"app":null}},"spec":{"weight":99}}"#;
-        self.run(&format!("patch llamarecord holly --namespace={NAMESPACE} --type=merge {change}"), None)?;
-        eventually("the watch says that she is none of them", || says(&output, &["DELETED"]))?;
-        // Both gateways answer in turns.
-        for _ in 0..4 {
-            let weight = self.field(&format!("llama holly --namespace={NAMESPACE}"), ".spec.weight")?;
-            ensure!(weight == "99", "she weighs 99, and is shown with {weight}");
-        }
-        let height = r#"--patch={"spec":{"height":2}}"#;
-        for _ in 0..2 {
-            self.run(&format!("patch llama holly --namespace={NAMESPACE} --type=merge {height}"), None)?;
-        }
-        let stored = self.field(&format!("llamarecord holly --namespace={NAMESPACE}"), ".spec")?;
-        ensure!(stored == r#"{"height":2,"weight":99}"#, "a patch of the height stored {stored}");
-        self.run(&format!("delete llama holly --namespace={NAMESPACE}"), None).map(drop)
-    }
-
-    /// What kubectl says in the namespace of the farm, and whether it succeeds. Dolly is what it reads.
+    /// What kubectl says in the namespace of the farm, and whether it succeeds.
     fn kubectl(&self, words: &str) -> anyhow::Result<(bool, String)> {
-        match words.contains("amespace") || words.starts_with("get --raw") {
-            true => self.asked(words, DOLLY),
-            false => self.asked(&format!("{words} --namespace={NAMESPACE}"), DOLLY),
-        }
+        let mut command = self.plane.kubectl_command();
+        command.args(words.split(' ')).args(["--namespace", NAMESPACE]).stdin(Stdio::null());
+        let output = command.output()?;
+        let said = [output.stdout, output.stderr].concat();
+        Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
     }
 
     /// Whether kubectl succeeds, as in [`Self::kubectl`], or what it says instead.
     fn succeeds(&self, words: &str) -> anyhow::Result<Look<()>> {
         let (succeeds, said) = self.kubectl(words)?;
         Ok(Look::reached_if(succeeds, || said))
-    }
-
-    /// What kubectl says, and whether it succeeds.
-    fn asked(&self, words: &str, stdin: &str) -> anyhow::Result<(bool, String)> {
-        let mut command = self.plane.kubectl_command();
-        command.args(words.split(' ')).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn()?;
-        if let Some(mut pipe) = child.stdin.take() {
-            use std::io::Write as _;
-            // kubectl reads it only where it is told to.
-            let _ = pipe.write_all(stdin.as_bytes());
-        }
-        let output = child.wait_with_output()?;
-        let said = [output.stdout, output.stderr].concat();
-        Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
     }
 
     fn the_audit_log_names_the_person(&self) -> anyhow::Result<()> {
@@ -415,24 +243,62 @@ impl<'a> Farm<'a> {
         })
     }
 
+    async fn informers(&self, resource: [&str; 4], namespace: &str) -> anyhow::Result<Informers> {
+        let [group, version, kind, plural] = resource;
+        let kind = GroupVersionKind::gvk(group, version, kind);
+        let resource = ApiResource::from_gvk_with_plural(&kind, plural);
+        Informers::start(self.plane.kubeconfig(), &resource, Some(namespace)).await
+    }
+
+    /// Two versions of Ticket over what the first one stores: no farm, with defaults, a label selector, and objects that cannot be shown.
+    async fn two_versions_of_one_resource_are_served(&self) -> anyhow::Result<()> {
+        for version in ["v1", "v2"] {
+            let file = repository().join(format!("host/tests/tickets/deploy/apiservice-{version}.yaml"));
+            self.serve(&file.to_string_lossy())?;
+        }
+        self.says("two versions of a resource are served")?;
+        let tickets = ["tickets.example.com", "v2", "Ticket", "tickets"];
+        let mut informers = self.informers(tickets, "tickets").await?;
+        for step in commands::tickets() {
+            step.run(self.plane)?;
+            // After each, since an informer that was late would see the first and the last state alone.
+            informers.wait_until_in_step().await.with_context(|| format!("after {}", step.steps))?;
+        }
+        for told in informers.told("tickets/a") {
+            let is_told = told.iter().any(|event| event == "delete");
+            ensure!(is_told, "nobody was told that it was not shown: {told:?}");
+        }
+        drop(informers);
+        self.says("an object that no version can show is named, and its namespace can be deleted")
+    }
+
+    /// One big object holds up nobody, and one that cannot be shown only where the View says so.
+    async fn one_object_holds_up_nobody(&self) -> anyhow::Result<()> {
+        self.says("one object holds up nobody")?;
+        let mut informers = self.informers(LLAMAS, NAMESPACE).await.context("informers")?;
+        informers.wait_until_in_step().await.context("beside one that cannot be shown")?;
+        self.says("what can be shown and what cannot change places")?;
+        informers.wait_until_in_step().await.context("after they changed places")?;
+        self.says("lists and the View tell of it")
+    }
+
+    /// While nobody can be asked, a namespace stays, and so does what a Llama owns.
+    fn a_namespace_waits_for_the_gateway(&mut self) -> anyhow::Result<()> {
+        self.says("a namespace has a llama, and a llama owns something")?;
+        let addresses: Vec<_> = self.gateways.drain(..).flatten().map(|gateway| gateway.address).collect();
+        self.says("while nobody can be asked, a namespace stays, and so does what a Llama owns")?;
+        for address in addresses {
+            self.gateways.push(Some(Gateway::start(address, &self.kubeconfig, &self.log)?));
+        }
+        self.says("what is stored outlives the gateways and the view")
+    }
+
     /// Informers believe what is shown, through a swap, the loss of a gateway, and its return.
     async fn informers_stay_in_step(&mut self) -> anyhow::Result<()> {
-        let llamas = ApiResource::from_gvk_with_plural(
-            &GroupVersionKind::gvk("farm.example.com", "v1alpha", "Llama"),
-            "llamas",
-        );
-        let mut informers = Informers::start(self.plane.kubeconfig(), &llamas, Some(NAMESPACE)).await?;
+        let mut informers = self.informers(LLAMAS, NAMESPACE).await?;
         self.write_llamas(0..10)?;
         informers.wait_until_in_step().await.context("after ten llamas were made")?;
-        self.push("farm-again", "farm")?;
-        self.plane.run_kubectl(
-            &["patch", "view", "llamas", "--type=merge", "--patch", r#"{"spec":{"module":"farm-again"}}"#],
-            None,
-        )?;
-        self.plane.run_kubectl(
-            &["wait", "--for=jsonpath={.status.active.module}=farm-again", "--timeout=180s", "view/llamas"],
-            None,
-        )?;
+        self.says("another module comes into force")?;
         self.write_llamas(5..15)?;
         informers.wait_until_in_step().await.context("after a swap")?;
         let lost = self.gateways.first_mut().and_then(Option::take).context("two gateways")?;
@@ -440,10 +306,9 @@ impl<'a> Farm<'a> {
         drop(lost);
         self.write_llamas(10..20)?;
         informers.wait_until_in_step().await.context("after a gateway was lost")?;
-        self.gateways.push(Some(Gateway::start_at(address, &self.kubeconfig, &self.log)?));
+        self.gateways.push(Some(Gateway::start(address, &self.kubeconfig, &self.log)?));
         self.write_llamas(0..5)?;
-        self.plane
-            .run_kubectl(&["delete", "llamas", "--namespace", NAMESPACE, "llama-7", "llama-8"], None)?;
+        self.run(&format!("delete llamas llama-7 llama-8 --namespace={NAMESPACE}"), None)?;
         informers.wait_until_in_step().await.context("after the gateway came back")
     }
 
@@ -461,13 +326,6 @@ impl<'a> Farm<'a> {
             or_error(written.map(|_| Look::Reached(())))
         })
     }
-}
-
-/// Whether a line of a file has all of these in it.
-fn says(file: &Path, what: &[&str]) -> anyhow::Result<Look<()>> {
-    let text = std::fs::read_to_string(file)?;
-    let is_said = text.lines().any(|line| what.iter().all(|what| line.contains(what)));
-    Ok(Look::reached_if(is_said, || format!("it says {text:?}")))
 }
 
 fn in_deploy(file: &str) -> String {

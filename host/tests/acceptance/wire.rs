@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     install,
     proxy::{Asked, Lost, Proxy, Read},
-    real::{Real, is_ready},
+    real::{Real, is_ready, reconciler, web_server},
 };
 
 const WATCHES: &str = "children are watched once for all Reconcilers, by label, in pages, and as long as anybody needs them; Secrets never";
@@ -62,13 +62,6 @@ impl Behind {
     }
 }
 
-fn web_server(namespace: &str, name: &str, image: &str) -> Value {
-    json!({
-        "apiVersion": "my.domain/v1", "kind": "WebServer", "metadata": {"name": name, "namespace": namespace},
-        "spec": {"image": image, "replicas": 0, "nodePort": 0},
-    })
-}
-
 fn darkroom(namespace: &str, name: &str, hosts: &[&str]) -> Value {
     json!({
         "apiVersion": "deployments.example.com/v1alpha1", "kind": "Darkroom",
@@ -80,10 +73,6 @@ fn darkroom(namespace: &str, name: &str, hosts: &[&str]) -> Value {
     })
 }
 
-async fn make_namespace(real: &Real<'_>, name: &str) -> anyhow::Result<()> {
-    real.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await
-}
-
 async fn all_ready(real: &Real<'_>, behind: &Behind, roots: &[ObjectRef]) -> anyhow::Result<()> {
     for root in roots {
         real.wait_until_ready(root).await.with_context(|| behind.said())?;
@@ -93,7 +82,7 @@ async fn all_ready(real: &Real<'_>, behind: &Behind, roots: &[ObjectRef]) -> any
 
 async fn watches(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "watches";
-    make_namespace(real, namespace).await?;
+    real.make_namespace(namespace).await?;
     let behind = Behind::start(real, namespace).await?;
     // Both have a Deployment and a Service.
     let roots = [web_server(namespace, "web", "nginx:1.23.1"), darkroom(namespace, "dark", &["watches"])];
@@ -149,15 +138,6 @@ async fn watches(real: &Real<'_>) -> anyhow::Result<()> {
     real.delete_namespace(namespace)
 }
 
-fn reconciler(name: &str) -> ObjectRef {
-    ObjectRef {
-        api_version: "pintle.dev/v1alpha1".into(),
-        kind: "Reconciler".into(),
-        namespace: None,
-        name: name.into(),
-    }
-}
-
 /// A status write without its times, which differ from one to the next.
 fn without_times(asked: &Asked) -> Value {
     let mut status = asked.body["status"].clone();
@@ -169,7 +149,7 @@ fn without_times(asked: &Asked) -> Value {
 
 async fn lost_replies(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "lost-replies";
-    make_namespace(real, namespace).await?;
+    real.make_namespace(namespace).await?;
     let behind = Behind::start(real, namespace).await?;
     let mut roots = Vec::new();
     let mut lost = Vec::new();
@@ -228,7 +208,7 @@ const HELD: &str = "/namespaces/lanes/";
 
 async fn lanes(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "lanes";
-    make_namespace(real, namespace).await?;
+    real.make_namespace(namespace).await?;
     let behind = Behind::start(real, namespace).await?;
     let name = |number: usize| format!("flood-{number}");
     let edit_all = async |image: &str| -> anyhow::Result<()> {

@@ -41,8 +41,7 @@ fn folder(module: &[u8]) -> Folder {
 #[test]
 fn a_guest_that_is_never_content_is_found() {
     let folder = folder(&hashes_its_request(&observing_status()));
-    let run = folder.run(&["render", "guest.wasm", "-f", "thing.yaml"]);
-    assert_eq!(run.code, 1, "{run:?}");
+    let run = folder.ends(1, &["render", "guest.wasm", "-f", "thing.yaml"]);
     assert!(run.stderr.contains("NotIdempotent") && run.stderr.contains("status.n: "), "{run:?}");
     assert!(run.stdout.starts_with("failure:\n"), "{run:?}");
 }
@@ -54,8 +53,7 @@ fn a_guest_whose_answer_depends_on_the_order_of_its_children_is_found() {
     let config_map =
         |name: &str| format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
     folder.write("children.yaml", format!("{}{}", config_map("a"), config_map("b")));
-    let run = folder.run(&["check", "guest.wasm", "-f", "thing.yaml", "-f", "children.yaml"]);
-    assert_eq!(run.code, 1, "{run:?}");
+    let run = folder.ends(1, &["check", "guest.wasm", "-f", "thing.yaml", "-f", "children.yaml"]);
     assert!(run.stderr.contains("NotDeterministic: asked with the children in another order"), "{run:?}");
 }
 
@@ -74,8 +72,7 @@ fn rbac_and_crds_print_what_kubectl_applies() {
             && run.stdout.contains("name: reconcilers.pintle.dev"),
         "{run:?}"
     );
-    let run = folder.run(&["crds", "."]);
-    assert_eq!(run.code, 2, "{run:?}");
+    let run = folder.ends(2, &["crds", "."]);
     assert!(run.stderr.contains("hint: generate it with: pintle build"), "{run:?}");
 }
 

@@ -9,15 +9,10 @@ use std::{
 };
 
 use pintle_api as api;
-use pintle_offline::documents;
 use serde_json::{Value, json};
 use xtask::GUESTS;
 
-use crate::snapshot;
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
+use crate::{objects, repository, snapshot};
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -31,13 +26,6 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
-}
-
-fn objects(path: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(path).unwrap();
-    let found =
-        documents::parse(&path.display().to_string(), &text).unwrap_or_else(|error| panic!("{error}"));
-    found.into_iter().map(|document| document.value).collect()
 }
 
 /// Every object of deploy/, with the file that it is in. What host.yaml has is in install.yaml.

@@ -12,9 +12,7 @@ use pintle_offline::documents;
 use pintle_schema::fit::Kinds;
 use serde_json::Value;
 
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
-}
+use crate::repository;
 
 /// Every page of the repository. The templates of `pintle new` count too.
 fn pages(folder: &Path) -> Vec<PathBuf> {

@@ -1,18 +1,19 @@
 //! Builds tools from a Go module, once, and keeps them in the cache folder.
 
 use std::env::consts::{ARCH, OS};
-use std::fmt::Write as _;
 use std::fs::{self, File, TryLockError};
 use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
 
-use crate::patience::Rhythm;
 use crate::processes::last_lines;
+
+/// How often a build says how far it is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(20);
 
 /// A Go module whose tools are built and cached. Its files are part of this program, so that the build works from any folder.
 pub(super) struct GoModule {
@@ -66,7 +67,7 @@ impl GoModule {
         fs::write(partial.join("go.sum"), self.go_sum)?;
 
         progress(&format!("building {name} {version} from its Go modules, once; a cold build takes minutes"));
-        let packages = packages(&partial);
+        let of = packages(&partial).map_or_else(String::new, |packages| format!(" of {packages}"));
         let mut go = go(&partial)
             .args(["build", "-v", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags"])
             .args([self.linker_flags, "-o"])
@@ -79,7 +80,18 @@ impl GoModule {
                 let missing = error.kind() == ErrorKind::NotFound;
                 anyhow::Error::from(error).context(if missing { GO_IS_MISSING } else { "starting go" })
             })?;
-        let said = self.follow(&mut go, packages, progress);
+        let (mut said, mut compiled, mut last) = (String::new(), 0, Instant::now());
+        let lines = go.stderr.take().into_iter().flat_map(|stderr| BufReader::new(stderr).lines());
+        for line in lines.map_while(Result::ok) {
+            // With -v, go prints each package that it compiles, and its downloads as `go: downloading`. It does not name what is in its cache.
+            compiled += usize::from(!line.contains(' '));
+            if last.elapsed() >= PROGRESS_EVERY {
+                last = Instant::now();
+                progress(&format!("{name}: {compiled}{of} packages, now {line}"));
+            }
+            said += &line;
+            said.push('\n');
+        }
         let status = go.wait()?;
         ensure!(status.success(), "building {name} {version} failed ({status}):\n{}", last_lines(&said, 20));
 
@@ -93,37 +105,13 @@ impl GoModule {
         Ok(folder)
     }
 
-    /// Reads the output of go until it ends, reports the progress, and returns the whole output. `packages` is the number of packages, if
-    /// it is known. Packages from go's own cache are not reported.
-    fn follow(&self, go: &mut Child, packages: Option<usize>, progress: &mut dyn FnMut(&str)) -> String {
-        let mut said = String::new();
-        let mut compiled = 0_usize;
-        let mut rhythm = Rhythm::every(Duration::from_secs(20));
-        let of = packages.map_or_else(String::new, |packages| format!(" of {packages}"));
-        let lines = go.stderr.take().into_iter().flat_map(|stderr| BufReader::new(stderr).lines());
-        for line in lines.map_while(Result::ok) {
-            // With -v, go prints each package that it compiles, and its downloads as `go: downloading`.
-            compiled += usize::from(!line.contains(' '));
-            if rhythm.due() {
-                progress(&format!("{}: {compiled}{of} packages, now {line}", self.name));
-            }
-            said.push_str(&line);
-            said.push('\n');
-        }
-        said
-    }
-
     fn key(&self) -> String {
         let mut hash = Sha256::new();
         for part in [self.go_mod, self.go_sum, self.linker_flags] {
             hash.update(part);
             hash.update([0]);
         }
-        let digest = hash.finalize().iter().take(6).fold(String::new(), |mut text, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
+        let digest: String = hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         format!("{}-{}-{OS}-{ARCH}-{digest}", self.name, self.version)
     }
 }

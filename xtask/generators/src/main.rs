@@ -22,11 +22,11 @@ type File = (String, String);
 
 fn main() -> anyhow::Result<ExitCode> {
     let check = env::args().any(|argument| argument == "--check");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = xtask::root();
     let mut files = schemas();
-    files.extend(bindings::generate(&root)?);
+    files.extend(bindings::generate(root)?);
     files.extend(of_guests()?);
-    files.push(installation(&root)?);
+    files.push(installation(root)?);
     let mut code = ExitCode::SUCCESS;
     for (path, content) in files {
         let file = root.join(&path);

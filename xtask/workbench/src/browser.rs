@@ -3,15 +3,16 @@
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
+use pintle_testbed::Server;
+use xtask::{root, say};
 
-use crate::{cluster, demo::Demo, say, server::Server, workspace};
+use crate::{
+    cluster,
+    demo::{Demo, GATEWAY, SAMPLES},
+};
 
-/// Where the tests and what they are given are.
-const TESTS: &str = "console/tests";
-
-/// Who the tests sign in as, besides the administrator. They are in [`TESTS`]`/users.yaml`.
+/// Who the tests sign in as, besides the administrator. They are in `console/tests/users.yaml`.
 const USERS: [&str; 2] = ["editor", "viewer"];
-const NAMESPACE: &str = "console-tests";
 
 /// Starts what Playwright runs against, and runs it with these arguments. Without `operator`, that is away once the samples are Ready.
 pub(crate) fn run(arguments: &[&str], operator: bool) -> Result<()> {
@@ -19,34 +20,45 @@ pub(crate) fn run(arguments: &[&str], operator: bool) -> Result<()> {
     let plane = cluster::start()?;
     let demo = Demo::new(&plane)?;
     let mut host = Some(demo.install()?);
-    demo.samples()?;
+    demo.play(SAMPLES)?;
     if !operator {
         host.take().map_or(Ok(()), Server::stop)?;
     }
-    demo.run(&format!("kubectl apply -f {TESTS}/users.yaml"))?;
-    let (local, url) = demo.console()?;
-    let (in_cluster, address) = console_in_cluster(&demo)?;
+    demo.run("kubectl apply -f console/tests/users.yaml")?;
 
-    let console = workspace().join("console");
+    // With the rights of the administrator.
+    let mut local = Command::new(&demo.pintle);
+    local.args(["console", "--kubeconfig"]).arg(plane.kubeconfig());
+    let mut local = plane.start_server("console", &mut local)?;
+    let url = local.says("its address", |said| {
+        said.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned)
+    })?;
+
+    // As it is in a cluster: the gateway serves it, and who comes brings a token. Any port of this name may be asked for: which one it is,
+    // is only known once the server listens.
+    demo.play(GATEWAY)?;
+    let flags = "gateway --aggregated-bind 127.0.0.1:0 --console-bind 127.0.0.1:0 --console-host 127.0.0.1";
+    let flags: Vec<&str> = flags.split(' ').collect();
+    let mut in_cluster = demo.start("pintle-gateway", &flags)?;
+    let address = in_cluster.address("The console is served")?;
+
+    let console = root().join("console");
     let mut tests = Command::new("node");
     tests.arg(console.join("node_modules/@playwright/test/cli.js")).arg("test").args(arguments);
     tests.current_dir(&console).stdin(Stdio::null());
     // What the tests start and leave behind ends with the control plane.
     plane.takes_in(&mut tests)?;
-    for (key, value) in [
-        ("KUBECONFIG", plane.kubeconfig().display().to_string()),
-        ("KUBECTL", plane.kubectl().display().to_string()),
-        ("PINTLE_CONSOLE", url),
-        ("PINTLE_CONSOLE_PID", local.id().to_string()),
-        ("PINTLE_CONSOLE_IN_CLUSTER", format!("http://{address}/console/")),
-        ("PINTLE_LOGS", plane.directory().join("logs").display().to_string()),
-        ("PINTLE_AUDIT", plane.audit_log().map(|file| file.display().to_string()).unwrap_or_default()),
-    ] {
-        tests.env(key, value);
-    }
+    tests
+        .env("KUBECONFIG", plane.kubeconfig())
+        .env("KUBECTL", plane.kubectl())
+        .env("PINTLE_CONSOLE", url)
+        .env("PINTLE_CONSOLE_PID", local.id().to_string())
+        .env("PINTLE_CONSOLE_IN_CLUSTER", format!("http://{address}/console/"))
+        .env("PINTLE_LOGS", plane.directory().join("logs"))
+        .envs(plane.audit_log().map(|log| ("PINTLE_AUDIT", log)));
     for user in USERS {
-        let key = format!("PINTLE_TOKEN_{}", user.to_uppercase());
-        tests.env(key, demo.output(&format!("kubectl create token {user} -n {NAMESPACE}"))?);
+        let token = demo.output(&format!("kubectl create token {user} -n console-tests"))?;
+        tests.env(format!("PINTLE_TOKEN_{}", user.to_uppercase()), token);
     }
     let status = tests.status().context("node cannot be run")?;
     ensure!(status.success(), "the tests in the browser failed ({status})");
@@ -54,17 +66,4 @@ pub(crate) fn run(arguments: &[&str], operator: bool) -> Result<()> {
     local.stop()?;
     host.map_or(Ok(()), Server::stop)?;
     plane.stop()
-}
-
-/// The console as it is in a cluster: the gateway serves it, and who comes brings a token.
-fn console_in_cluster(demo: &Demo<'_>) -> Result<(Server, String)> {
-    demo.run("kubectl apply --server-side -f deploy/gateway.yaml")?;
-    demo.quiet("kubectl scale deployment pintle-gateway -n pintle-system --replicas=0")?;
-    // Any port of this name may be asked for: which one it is, is only known once the server listens.
-    let arguments =
-        "gateway --aggregated-bind 127.0.0.1:0 --console-bind 127.0.0.1:0 --console-host 127.0.0.1";
-    let arguments: Vec<&str> = arguments.split(' ').collect();
-    let mut server = demo.start("pintle-gateway", &arguments)?;
-    let address = server.address("The console is served")?;
-    Ok((server, address))
 }

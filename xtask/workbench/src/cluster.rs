@@ -4,8 +4,7 @@ use std::io::{IsTerminal as _, stdout};
 
 use anyhow::Result;
 use pintle_testbed::{Binaries, ControlPlane, Options, Source};
-
-use crate::say;
+use xtask::say;
 
 /// Builds the programs of a control plane if one is to be started, so that the start takes seconds. Prints each step on its own line.
 pub(crate) fn build() -> Result<()> {

@@ -9,23 +9,12 @@
 mod browser;
 mod cluster;
 mod demo;
-mod server;
 
-use std::{env, io::IsTerminal as _, path::Path, process::ExitCode};
+use std::env;
 
 use anyhow::bail;
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
     let words: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -37,26 +26,5 @@ fn run() -> anyhow::Result<()> {
         ["numbers"] => browser::run(&["--config", "playwright.bench.config.ts"], false),
         ["pictures"] => browser::run(&["--config", "playwright.pictures.config.ts"], true),
         _ => bail!("call it through cargo xtask"),
-    }
-}
-
-/// The folder of the workspace.
-fn workspace() -> &'static Path {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).unwrap_or(here)
-}
-
-/// Prints what is being done.
-fn say(line: impl std::fmt::Display) {
-    println!("{} {line}", painted("1;36", "==>"));
-}
-
-/// A text in a colour on a terminal. In a file, or if NO_COLOR is set, the text has no colour.
-fn painted(code: &str, text: &str) -> String {
-    let is_allowed = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    if is_allowed && std::io::stdout().is_terminal() {
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
-    } else {
-        text.to_owned()
     }
 }

@@ -2,7 +2,6 @@
 
 mod any_outcome;
 mod api;
-mod at_rest;
 mod breaker;
 mod children;
 mod deletion;

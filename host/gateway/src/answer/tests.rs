@@ -243,9 +243,13 @@ pub(crate) fn of(user: &str) -> (&'static str, String) {
     ("authorization", format!("Bearer {user}-token"))
 }
 
-fn list(user: &str) -> Request<AnyBody> {
+fn by(user: &str, method: &str, path: &str, body: AnyBody) -> Request<AnyBody> {
     let (name, value) = of(user);
-    request("GET", LLAMAS, &[(name, &value)], whole(""))
+    request(method, path, &[(name, &value)], body)
+}
+
+fn list(user: &str) -> Request<AnyBody> {
+    by(user, "GET", LLAMAS, whole(""))
 }
 
 fn at(last: u8) -> Peer {
@@ -294,10 +298,7 @@ async fn who_waits_for_too_long_is_told_when_to_come_again() {
 #[tokio::test(start_paused = true)]
 async fn slow_bodies_fill_nothing_and_end() {
     with(async |setting| {
-        let create = |user: &str| {
-            let (name, value) = of(user);
-            request("POST", LLAMAS, &[(name, &value)], slow())
-        };
+        let create = |user: &str| by(user, "POST", LLAMAS, slow());
         let slow = join_all((0..50).flat_map(|_| {
             [
                 setting.code(at(1), request("POST", LLAMAS, &[], slow())),
@@ -311,8 +312,7 @@ async fn slow_bodies_fill_nothing_and_end() {
             assert_eq!((setting.figures("requests"), setting.figures("reviews")), ((16, 0, 0), (0, 0, 0)));
             let began = Instant::now();
             assert_eq!(setting.code(stranger(), list("jane")).await, 200);
-            let (name, value) = of("jane");
-            let create = request("POST", LLAMAS, &[(name, &value)], whole(DOLLY));
+            let create = by("jane", "POST", LLAMAS, whole(DOLLY));
             assert_eq!(setting.code(stranger(), create).await, 503, "there is no module, and it was asked");
             assert_eq!(setting.probe().await, 200);
             assert_eq!(began.elapsed(), Duration::ZERO, "nobody waits for them");
@@ -334,8 +334,7 @@ async fn a_caller_whose_reviews_take_long_holds_up_itself_and_no_probe() {
         }
         setting.reviews.takes(Duration::from_secs(8));
         let gets = (0..40).map(|number| {
-            let (name, value) = of("eve");
-            let get = request("GET", &format!("{LLAMAS}/x{number}"), &[(name, &value)], whole(""));
+            let get = by("eve", "GET", &format!("{LLAMAS}/x{number}"), whole(""));
             setting.code(at(2), get)
         });
         let others = async {
@@ -372,8 +371,7 @@ async fn the_users_of_the_front_proxy_are_told_apart_and_strangers_by_where_they
 async fn a_get_that_says_watch_takes_no_place_of_a_watch() {
     with(async |setting| {
         setting.stored_takes(Duration::from_secs(1));
-        let (name, value) = of("jane");
-        let get = request("GET", &format!("{LLAMAS}/x?watch=1"), &[(name, &value)], whole(""));
+        let get = by("jane", "GET", &format!("{LLAMAS}/x?watch=1"), whole(""));
         let places = async {
             sleep(Duration::from_millis(500)).await;
             (setting.figures("requests").0, setting.figures("watches").0)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pintle_engine::{
-    Engine, EngineConfig, Meter, Module,
+    Engine, EngineConfig, Meter,
     fixtures::{self, views::Outcome},
 };
 use pintle_schema::config_schema::ConfigSchema;
@@ -90,30 +90,27 @@ fn crd(namespaced: bool, version: &str) -> CrdInfo {
     }
 }
 
+const ANSWER: &str = r#"{"apiVersion":"guest.pintle.dev/v1"}"#;
+
 fn loaded(kind: &str) -> Progress {
-    let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine");
-    let manifest = fixtures::manifest("toy", "x/v1", kind, &[]);
-    let answer = r#"{"apiVersion":"guest.pintle.dev/v1"}"#;
-    with_schema(engine.load(&fixtures::answers(&manifest, answer), None).expect("a module"))
+    load(&fixtures::answers(&fixtures::manifest("toy", "x/v1", kind, &[]), ANSWER))
 }
 
 /// A module whose config has a number.
 fn loaded_with_number() -> Progress {
-    let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine");
     let schema = r#"{"configSchema":{"type":"object","properties":{"a":{"type":"integer"}}},"#;
     let manifest = fixtures::manifest("toy", "x/v1", "Toy", &[]).replacen('{', schema, 1);
-    let answer = r#"{"apiVersion":"guest.pintle.dev/v1"}"#;
-    with_schema(engine.load(&fixtures::answers(&manifest, answer), None).expect("a module"))
+    load(&fixtures::answers(&manifest, ANSWER))
 }
 
 /// A module that serves views and reconciles nothing.
 fn loaded_views() -> Progress {
-    let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine");
-    let bytes = fixtures::views::serves(&fixtures::views::manifest("farm"), Outcome::Trap, Outcome::Trap);
-    with_schema(engine.load(&bytes, None).expect("a module"))
+    load(&fixtures::views::serves(&fixtures::views::manifest("farm"), Outcome::Trap, Outcome::Trap))
 }
 
-fn with_schema(module: Module) -> Progress {
+fn load(bytes: &[u8]) -> Progress {
+    let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine");
+    let module = engine.load(bytes, None).expect("a module");
     let loaded = module.guest().map(|guest| {
         let schema =
             ConfigSchema::compile(guest.manifest().config_schema.as_ref()).expect("the schema is taken");
@@ -181,19 +178,9 @@ fn a_module_that_only_serves_views_comes_into_force_for_no_reconciler() {
 
 #[test]
 fn a_reconciler_that_rests_lets_roots_go_if_they_may_have_finalizers() {
-    let remainder = |scene: &Scene, name: &str| {
-        let world = World {
-            modules: &scene.modules,
-            loads: &scene.loads,
-            reconcilers: &scene.reconcilers,
-            crds: &scene.crds,
-            configs: &Configs::default(),
-            now: Timestamp::UNIX_EPOCH,
-        };
-        match decide(&world, name, None) {
-            Verdict::Rest(_, remainder) => remainder.map(|remainder| remainder.duty),
-            Verdict::Work(_) => None,
-        }
+    let remainder = |scene: &Scene, name: &str| match decide(&scene.world(), name, None) {
+        Verdict::Rest(_, remainder) => remainder.map(|remainder| remainder.duty),
+        Verdict::Work(_) => None,
     };
     let mut scene =
         Scene::new().module("one", loaded("Toy")).reconciler("r", EARLY, json!({"suspend": true}));
@@ -333,17 +320,7 @@ fn a_config_is_checked_once_for_each_module_and_again_when_either_changes() {
         EARLY,
         json!({}),
     );
-    let due = |scene: &Scene| {
-        let world = World {
-            modules: &scene.modules,
-            loads: &scene.loads,
-            reconcilers: &scene.reconcilers,
-            crds: &scene.crds,
-            configs: &scene.configs,
-            now: Timestamp::UNIX_EPOCH,
-        };
-        scene.configs.due(&world)
-    };
+    let due = |scene: &Scene| scene.configs.due(&scene.world());
     let first = due(&scene);
     assert_eq!((first.len(), due(&scene).len()), (1, 0), "it is under way");
     scene.reconcilers.get_mut("r").expect("it is there").spec.config = json!({"a": 1});

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, sync::Mutex};
 
-use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pintle_api as api;
 use pintle_engine::{
     Engine, EngineConfig, Job, Meter, Precompiler,
@@ -14,19 +13,24 @@ use pintle_modules::{
 };
 use pintle_runtime::Spawner;
 use pintle_simulator::{Act, ApiServer, Cascade, Options};
-use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 use tokio::{sync::Notify, task::JoinHandle};
 
 use super::*;
 use crate::{Host, metrics::Metrics, server::Readiness};
 
-fn module(name: &str) -> Module {
-    let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine");
+fn engine() -> Engine {
+    Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine")
+}
+
+/// The bytes of a module of this name.
+fn bytes(name: &str) -> Vec<u8> {
     let manifest = fixtures::manifest(name, "x/v1", "Toy", &[]);
-    engine
-        .load(&fixtures::answers(&manifest, r#"{"apiVersion":"guest.pintle.dev/v1"}"#), None)
-        .expect("a module")
+    fixtures::answers(&manifest, r#"{"apiVersion":"guest.pintle.dev/v1"}"#)
+}
+
+fn module(name: &str) -> Module {
+    engine().load(&bytes(name), None).expect("a module")
 }
 
 /// A module that is loaded.
@@ -57,7 +61,7 @@ fn letters(loads: &[Load]) -> String {
 /// What a host writes about a module is what its guest reconciles, or else which views it serves.
 #[test]
 fn the_manifest_of_a_module_is_its_guests_or_else_that_of_its_views() {
-    let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine");
+    let engine = engine();
     let facts = |bytes: &[u8]| Facts::of(&engine.load(bytes, None).expect("a module"));
     let (guest, views) = (fixtures::manifest("toy", "x/v1", "Toy", &[]), fixtures::views::manifest("toy"));
     let both = facts(&fixtures::views::does_both(&guest, "{}", &views, "{}", "{}"));
@@ -70,11 +74,10 @@ fn the_manifest_of_a_module_is_its_guests_or_else_that_of_its_views() {
 
 #[test]
 fn a_module_whose_views_have_a_config_that_this_host_cannot_check_is_refused() {
-    let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine");
     let schema = r#"{"configSchema":{"$ref":"https://example.com/schema"},"#;
     let manifest = fixtures::views::manifest("toy").replacen('{', schema, 1);
     let bytes = fixtures::views::serves(&manifest, Outcome::Trap, Outcome::Trap);
-    let module = engine.load(&bytes, None).expect("a module");
+    let module = engine().load(&bytes, None).expect("a module");
     let refused = supported((module.guest(), module.views())).err().expect("it is refused");
     assert_eq!(refused.failure.reason, reasons::CONFIG_SCHEMA_INVALID);
 }
@@ -149,8 +152,7 @@ impl Cluster {
 
     /// Pushes a module, whose first compilers end like this.
     fn push(&self, name: &str, ends: Vec<Ended>) -> Digest {
-        let manifest = fixtures::manifest(name, "x/v1", "Toy", &[]);
-        let bytes = fixtures::answers(&manifest, r#"{"apiVersion":"guest.pintle.dev/v1"}"#);
+        let bytes = bytes(name);
         let digest = Digest::of(&bytes);
         self.ends.lock().unwrap().insert(digest, ends);
         self.push_bytes(name, &bytes);
@@ -260,24 +262,15 @@ async fn a_module_that_nobody_uses_is_compiled_once_and_again_when_somebody_does
     assert!(digests.iter().all(|digest| cluster.compiled(digest) == 1), "{:?}", cluster.compiled);
     host.stop().await;
     // Tasks that were ended may hold the last of it for a moment.
-    let let_go = async {
-        while digests.iter().any(|digest| cluster.engine.loaded(digest).is_some()) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), let_go).await.expect("nothing of the host is left");
+    let are_gone = |cluster: &Cluster| digests.iter().all(|digest| cluster.engine.loaded(digest).is_none());
+    cluster.until("a", are_gone).await;
 
     let before: Vec<_> = ["a", "b", "c", "d"].map(|name| cluster.module(name)).into();
     let reconciler = json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": "r"},
         "spec": {"for": {"apiVersion": "x/v1", "kind": "Toy"}, "module": "b"}});
     cluster.create(reconciler);
     let host = cluster.start();
-    let loaded = async {
-        while cluster.engine.loaded(&digests[1]).is_none() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), loaded).await.expect("what is used is compiled");
+    cluster.until("b", |cluster| cluster.engine.loaded(&digests[1]).is_some()).await;
     // A host that stops gives its control loop only a moment to write this.
     cluster.until("b", |cluster| cluster.used_by("b") == json!(["r"])).await;
     host.stop().await;
@@ -302,9 +295,7 @@ async fn what_is_too_expensive_is_told_beside_what_is_not_and_what_failed_is_tri
     cluster.says("cheap", "Succeeded").await;
     cluster.says("hungry", "Succeeded").await;
     // The same bytes under another name.
-    for object in pintle_api::module_objects("again", &bytes_of(&cluster, "bomb"), &bomb.to_string()) {
-        cluster.create(object);
-    }
+    cluster.push_bytes("again", &bytes("bomb"));
     cluster.says("again", reasons::COMPILE_TOO_EXPENSIVE).await;
     assert_eq!([bomb, hungry, cheap].map(|digest| cluster.compiled(&digest)), [1, 2, 1]);
     let metrics = host.metrics.text(std::iter::empty());
@@ -316,17 +307,6 @@ async fn what_is_too_expensive_is_told_beside_what_is_not_and_what_failed_is_tri
         assert!(metrics.contains(line), "{line}\n{metrics}");
     }
     host.stop().await;
-}
-
-fn bytes_of(cluster: &Cluster, name: &str) -> Vec<u8> {
-    let reference = ObjectRef {
-        api_version: "v1".into(),
-        kind: "ConfigMap".into(),
-        namespace: Some(api::NAMESPACE.into()),
-        name: name.into(),
-    };
-    let object = cluster.server.object(&reference).expect("it was pushed");
-    BASE64_STANDARD.decode(object["binaryData"]["module.wasm"].as_str().expect("bytes")).expect("base64")
 }
 
 /// What serves views alone is no worse a module than what reconciles; the operator keeps it, and calls nothing of it.

@@ -5,7 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
+
+use crate::process::Server;
 
 /// What `deploy/` gives the operator and the gateway, in bytes.
 pub const LIMIT_BYTES: u64 = 512 << 20;
@@ -61,6 +63,21 @@ impl Drop for Group {
         // It can go only when nothing is in it any more.
         let _ = fs::remove_dir(&self.0);
     }
+}
+
+/// Sees that a server that is held to [`LIMIT_BYTES`] lives after some work, and that it and its group have never had more.
+pub fn judge(server: &mut Server, group: Option<&Group>, outcome: anyhow::Result<()>) -> anyhow::Result<()> {
+    if let Err(ended) = server.still_runs() {
+        return Err(ended.context(format!("after {:?}", outcome.err())));
+    }
+    let peak = peak_bytes(server.pid())?;
+    println!("        the peak was {} MiB", peak >> 20);
+    if let Some(group) = group {
+        ensure!(group.kills()? == 0, "something in the control group was killed for want of memory");
+    }
+    outcome.with_context(|| server.last_words())?;
+    ensure!(peak < LIMIT_BYTES, "the peak was {} MiB", peak >> 20);
+    Ok(())
 }
 
 /// The most that a process has taken, in bytes.

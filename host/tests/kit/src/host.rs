@@ -1,25 +1,20 @@
 //! The host, as a process of its own.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{Read as _, Seek as _, SeekFrom, Write as _},
+    fs,
+    io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
     sync::OnceLock,
 };
 
-use crate::{Look, Patience};
-use anyhow::{Context, bail, ensure};
+use crate::{Look, Patience, process::Server};
+use anyhow::{Context, ensure};
 use pintle_simulation::scenario::Stop;
-use serde_json::Value;
 
 /// A running host. Dropping it ends it.
 pub struct Host {
-    child: Child,
-    log: PathBuf,
-    /// Where its own lines begin in the log.
-    begins: u64,
+    pub server: Server,
     /// Where it answers, once it has logged that.
     address: OnceLock<SocketAddr>,
 }
@@ -27,12 +22,12 @@ pub struct Host {
 impl Host {
     /// Starts the host with this kubeconfig. What it logs is added to the file.
     pub fn start(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
-        Self::start_as(kubeconfig, log, None)
+        Self::start_by(&[], kubeconfig, log, &[], None)
     }
 
     /// Starts a host that has this name in Leases, Events and the audit log.
-    pub fn start_as(kubeconfig: &Path, log: &Path, name: Option<&str>) -> anyhow::Result<Self> {
-        Self::start_by(&[], kubeconfig, log, &[], name)
+    pub fn start_as(kubeconfig: &Path, log: &Path, name: &str) -> anyhow::Result<Self> {
+        Self::start_by(&[], kubeconfig, log, &[], Some(("POD_NAME", name)))
     }
 
     /// Starts a host by way of a command that becomes it, with further flags.
@@ -45,51 +40,23 @@ impl Host {
         kubeconfig: &Path,
         log: &Path,
         flags: &[&str],
-        name: Option<&str>,
+        name: Option<(&str, &str)>,
     ) -> anyhow::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(log)?;
-        let begins = file.metadata()?.len();
-        let pintle = pintle()?;
-        let pintle = pintle.to_str().context("the path of pintle is not UTF-8")?;
-        let words: Vec<&str> = by.iter().copied().chain([pintle, "operator"]).collect();
-        let (program, words) = words.split_first().context("a program")?;
-        let child = Command::new(program)
-            .args(words)
-            .args(flags)
-            .args(["--bind", "127.0.0.1:0", "--admin-bind", "127.0.0.1:0", "--log-format", "json"])
-            .arg("--kubeconfig")
-            .arg(kubeconfig)
-            .env_remove("KUBECONFIG")
-            // More than it takes to be no longer fresh, and little enough for a test.
-            .env("PINTLE_COMPILE_CPU_SECONDS", "7")
-            .envs(name.map(|name| ("POD_NAME", name)))
-            .stdin(Stdio::null())
-            .stdout(file.try_clone()?)
-            .stderr(file)
-            .spawn()
-            .context("starting the host")?;
-        Ok(Self { child, log: log.to_owned(), begins, address: OnceLock::new() })
+        let words = ["operator", "--bind", "127.0.0.1:0", "--admin-bind", "127.0.0.1:0"];
+        // More than it takes to be no longer fresh, and little enough for a test.
+        let mut environment = vec![("PINTLE_COMPILE_CPU_SECONDS", "7")];
+        environment.extend(name);
+        let server = Server::start(by, &[&words[..], flags].concat(), kubeconfig, log, &environment)?;
+        Ok(Self { server, address: OnceLock::new() })
     }
 
     /// What it replies when it is ready. A look that finds its process ended fails.
     pub fn ready(&mut self) -> anyhow::Result<Look<String>> {
-        if let Some(status) = self.child.try_wait()? {
-            bail!("the host ended: {status}\n{}", tail(&self.log, &[], 20).join("\n"));
-        }
+        self.server.still_runs()?;
         or_error(self.get("/readyz").map(|said| match said.starts_with("HTTP/1.1 200") {
             true => Look::Reached(said),
             false => Look::NotYet(format!("/readyz: {}", said.replace("\r\n", " "))),
         }))
-    }
-
-    /// Its process.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Whether its process has ended.
-    pub fn has_ended(&mut self) -> anyhow::Result<bool> {
-        Ok(self.child.try_wait()?.is_some())
     }
 
     /// Whether it says that it leads, or that it is ready and has no rival.
@@ -104,12 +71,18 @@ impl Host {
         })
     }
 
+    /// Waits until it leads.
+    pub async fn wait_until_it_leads(&mut self) -> anyhow::Result<()> {
+        let leads = crate::eventually("the host leads", async || self.leads()).await;
+        leads.with_context(|| self.server.last_words())
+    }
+
     /// What it replies to a request.
     pub fn get(&self, path: &str) -> anyhow::Result<String> {
         let address = match self.address.get() {
             Some(address) => *address,
             None => {
-                let logged = logged_address(&self.log, self.begins, "Pintle starts")?;
+                let logged = self.server.logged_address("Pintle starts")?;
                 *self.address.get_or_init(|| logged)
             }
         };
@@ -123,7 +96,7 @@ impl Host {
 
     /// What its listener for administrators replies.
     pub fn administer(&self, method: &str, path: &str, body: &str) -> anyhow::Result<String> {
-        let admin = logged_address(&self.log, self.begins, "The log level can be changed")?;
+        let admin = self.server.logged_address("The log level can be changed")?;
         ask(admin, method, path, body).with_context(|| format!("{method} {path} of the host at {admin}"))
     }
 
@@ -138,17 +111,17 @@ impl Host {
     }
 
     fn signal(&self, signal: rustix::process::Signal) -> anyhow::Result<()> {
-        Ok(rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)?)
+        Ok(rustix::process::kill_process(rustix::process::Pid::from_child(&self.server.process.0), signal)?)
     }
 
     /// Ends it, and waits until it is gone. One that takes too long is killed, which is said and is no failure.
     pub fn stop(mut self, how: Stop) -> anyhow::Result<()> {
         match how {
-            Stop::Killed => self.child.kill()?,
+            Stop::Killed => self.server.process.0.kill()?,
             Stop::Gracefully => self.signal(rustix::process::Signal::TERM)?,
         }
         let ended = pintle_testbed::eventually("the host ends when it is asked to", || {
-            let status = self.child.try_wait()?;
+            let status = self.server.process.0.try_wait()?;
             Ok(status.map_or_else(|| Look::NotYet("it still runs".into()), Look::Reached))
         });
         let status = match ended {
@@ -156,8 +129,6 @@ impl Host {
             // That it is slow to go is no fault in what is tested.
             Err(error) => {
                 println!("        {error:#}; it is killed");
-                self.child.kill()?;
-                self.child.wait()?;
                 return Ok(());
             }
         };
@@ -169,31 +140,11 @@ impl Host {
     }
 }
 
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The built `pintle`: cargo puts it one folder above the tests.
-fn pintle() -> anyhow::Result<PathBuf> {
-    let test = std::env::current_exe()?;
-    let folder = test.ancestors().nth(2).context("a test outside of the folder of cargo")?;
-    Ok(folder.join("pintle"))
-}
-
 /// Starts a host and waits until it leads: where the last one was killed, that is when its lease has expired.
 pub async fn start_ready(kubeconfig: &Path, log: &Path) -> anyhow::Result<Host> {
     let mut host = Host::start(kubeconfig, log)?;
-    wait_until_it_leads(&mut host, log).await?;
+    host.wait_until_it_leads().await?;
     Ok(host)
-}
-
-/// Waits until a host leads.
-pub async fn wait_until_it_leads(host: &mut Host, log: &Path) -> anyhow::Result<()> {
-    let leads = crate::eventually("the host leads", async || host.leads()).await;
-    leads.with_context(|| tail(log, &[], 20).join("\n"))
 }
 
 /// A look that failed for a reason that may pass by itself: the error is what is so instead.
@@ -222,34 +173,6 @@ pub fn sum_of(metrics: &str, series: &str) -> anyhow::Result<f64> {
         value.trim().parse::<f64>().with_context(|| line.to_owned())
     });
     values.sum()
-}
-
-/// The address that a server of ours has bound, as it logs it with this message. Its own lines begin at this place of the log.
-pub fn logged_address(log: &Path, begins: u64, message: &str) -> anyhow::Result<SocketAddr> {
-    let mut file = File::open(log).with_context(|| format!("opening {}", log.display()))?;
-    file.seek(SeekFrom::Start(begins))?;
-    let mut text = Vec::new();
-    file.read_to_end(&mut text)?;
-    let text = String::from_utf8_lossy(&text);
-    let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let line = lines.find(|line| line["message"] == message);
-    let line = line.with_context(|| format!("{} does not say {message:?} yet", log.display()))?;
-    Ok(line["address"].as_str().with_context(|| format!("no address: {line}"))?.parse()?)
-}
-
-/// Waits until a server of ours has logged the address that it has bound.
-pub fn wait_for_address(
-    child: &mut Child,
-    log: &Path,
-    begins: u64,
-    message: &str,
-) -> anyhow::Result<SocketAddr> {
-    pintle_testbed::eventually(format!("a server says {message:?}"), || {
-        if let Some(status) = child.try_wait()? {
-            bail!("the server ended: {status}\n{}", tail(log, &[], 20).join("\n"));
-        }
-        or_error(logged_address(log, begins, message).map(Look::Reached))
-    })
 }
 
 /// The last lines of a log that contain one of these, or the last of all where none is given.

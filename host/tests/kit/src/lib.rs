@@ -5,5 +5,6 @@
 pub mod group;
 pub mod host;
 pub mod modules;
+pub mod process;
 
 pub use pintle_testbed::{Look, Patience, asynchronous::eventually, count_failed_wait};

@@ -12,31 +12,26 @@ use super::folder::{Folder, Run};
 #[ignore = "tier two: it compiles guests"]
 fn a_new_guest_builds_and_passes_its_case() {
     let folder = Folder::new();
-    let run = folder.run(&["new", "photo-album", "--group", "pictures.example.com"]);
-    assert_eq!(run.code, 0, "{run:?}");
+    folder.ends(0, &["new", "photo-album", "--group", "pictures.example.com"]);
     builds_and_passes(&folder);
 
     folder.write("photo-album/crd.yaml", "stale");
-    let run = folder.run(&["build", "photo-album", "--locked"]);
-    assert_eq!(run.code, 1, "{run:?}");
+    let run = folder.ends(1, &["build", "photo-album", "--locked"]);
     assert!(run.stderr.contains("crd.yaml is stale"), "{run:?}");
-    let run = folder.run(&["new", "photo-album"]);
-    assert_eq!(run.code, 2, "{run:?}");
+    folder.ends(2, &["new", "photo-album"]);
 }
 
 #[test]
 #[ignore = "tier two: it compiles guests"]
 fn a_new_guest_that_serves_a_view_builds_keeps_the_laws_and_passes_its_case() {
     let folder = Folder::new();
-    let run = folder.run(&["new", "summary", "--view"]);
-    assert_eq!(run.code, 0, "{run:?}");
+    let run = folder.ends(0, &["new", "summary", "--view"]);
     assert!(
         run.stdout.starts_with("summary: a guest that serves the view Summary (example.com/v1)\n"),
         "{run:?}"
     );
     let before = folder.read("summary/views.json");
-    let run = folder.run(&["build", "summary"]);
-    assert_eq!(run.code, 0, "{run:?}");
+    let run = folder.ends(0, &["build", "summary"]);
     assert!(
         run.stderr.ends_with("building the schema generator (1 of 2)\nbuilding the module (2 of 2)\n"),
         "{run:?}"
@@ -59,7 +54,7 @@ fn a_new_guest_that_serves_a_view_builds_keeps_the_laws_and_passes_its_case() {
             "assert!(config_map[\"data\"].is_null(), \"too much\");\n        Ok(Self {",
         ),
     );
-    assert_eq!(folder.run(&["build", "summary"]).code, 0);
+    folder.ends(0, &["build", "summary"]);
     let run = folder.run(&render);
     assert!(
         run.code == 1
@@ -74,8 +69,7 @@ fn a_new_guest_that_serves_a_view_builds_keeps_the_laws_and_passes_its_case() {
 fn builds_and_passes(folder: &Folder) {
     let generated = ["photo-album/crd.yaml", "photo-album/config.schema.json"];
     let before = generated.map(|file| folder.read(file));
-    let run = folder.run(&["build", "photo-album"]);
-    assert_eq!(run.code, 0, "{run:?}");
+    let run = folder.ends(0, &["build", "photo-album"]);
     // Without a terminal, cargo says nothing unless something is wrong.
     let told = "building the schema generator (1 of 2)\nbuilding the module (2 of 2)\n";
     assert!(run.stderr.ends_with(told) && !run.stderr.contains("Compiling"), "{run:?}");
@@ -89,12 +83,9 @@ fn builds_and_passes(folder: &Folder) {
     let files = ["sample.yaml", "reconciler.yaml", "crd.yaml"].map(|file| format!("photo-album/{file}"));
     let mut words = vec!["render", "photo-album/photo-album.wasm"];
     words.extend(files.iter().flat_map(|file| ["-f", file]));
-    let run = folder.run(&words);
-    assert_eq!(run.code, 0, "{run:?}");
-    let run = folder.run(&["check", "photo-album/photo-album.wasm"]);
-    assert_eq!(run.code, 0, "{run:?}");
-    let run = folder.run(&["simulate", "photo-album/photo-album.wasm", "--seeds", "20"]);
-    assert_eq!(run.code, 0, "{run:?}");
+    folder.ends(0, &words);
+    folder.ends(0, &["check", "photo-album/photo-album.wasm"]);
+    folder.ends(0, &["simulate", "photo-album/photo-album.wasm", "--seeds", "20"]);
     let module = fs::read(folder.path("photo-album/photo-album.wasm")).unwrap();
     let here = folder.path("").display().to_string();
     assert!(
@@ -105,8 +96,7 @@ fn builds_and_passes(folder: &Folder) {
 
 /// A new guest of this name in `dir`, with a part of its sources replaced.
 fn greeter(folder: &Folder, name: &str, dir: &str, from: &str, to: &str) {
-    let run = folder.run(&["new", name, "--kind", "Greeter", "--dir", dir]);
-    assert_eq!(run.code, 0, "{run:?}");
+    folder.ends(0, &["new", name, "--kind", "Greeter", "--dir", dir]);
     change(folder, dir, from, to);
 }
 
@@ -214,7 +204,7 @@ fn the_message_of_a_panic_is_shown_where_the_module_traps() {
     let sound = "let root = &request.object;";
     let broken = "let root = &request.object; let letters: Vec<char> = root.spec.text.chars().collect(); assert_ne!(letters[7], 'x');";
     greeter(&folder, "panics", "greeter", sound, broken);
-    assert_eq!(folder.run(&["build", "greeter"]).code, 0);
+    folder.ends(0, &["build", "greeter"]);
     let module = "greeter/panics.wasm";
     let message = "native run: panicked at src/lib.rs:";
     let commands: [&[&str]; 3] = [

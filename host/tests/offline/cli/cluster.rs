@@ -31,6 +31,16 @@ impl Served {
         self.at(format!("{root}/{version}"), list)
     }
 
+    /// And a Module of which the host has found out what it declares, if there is something.
+    pub(crate) fn module(self, name: &str, manifest: Option<&str>) -> Self {
+        let status = manifest.map(|text| json!({"manifest": serde_json::from_str::<Value>(text).unwrap()}));
+        let module = json!({
+            "apiVersion": "pintle.dev/v1alpha1", "kind": "Module", "metadata": {"name": name},
+            "spec": {"digest": "sha256:0", "source": {}}, "status": status,
+        });
+        self.at(format!("/apis/pintle.dev/v1alpha1/modules/{name}"), module)
+    }
+
     /// And this.
     pub(crate) fn at(mut self, path: impl Into<String>, value: Value) -> Self {
         self.0.insert(path.into(), value);

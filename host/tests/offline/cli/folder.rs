@@ -54,6 +54,13 @@ impl Folder {
         self.run_with(&[], arguments)
     }
 
+    /// The same, which ends with this code.
+    pub(crate) fn ends(&self, code: i32, arguments: &[&str]) -> Run {
+        let run = self.run(arguments);
+        assert_eq!(run.code, code, "{arguments:?}: {run:?}");
+        run
+    }
+
     /// With variables in its environment.
     pub(crate) fn run_with(&self, environment: &[(&str, &str)], arguments: &[&str]) -> Run {
         self.run_program(Path::new(PINTLE), environment, arguments)

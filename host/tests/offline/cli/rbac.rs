@@ -11,23 +11,11 @@ use super::{
     manifest,
 };
 
-const MODULES: &str = "/apis/pintle.dev/v1alpha1/modules";
-
 /// A cluster that serves the kinds of the guest, the root's under a plural that nobody guesses.
 fn served() -> Served {
     Served::with_pintle()
         .group("example.com/v1", &[("thingies", "Thing")])
         .group("v1", &[("configmaps", "ConfigMap"), ("secrets", "Secret")])
-}
-
-/// The same with a Module that the host has looked at.
-fn with_module(served: Served, name: &str, manifest: &str) -> Served {
-    let manifest: Value = serde_json::from_str(manifest).unwrap();
-    let module = json!({
-        "apiVersion": "pintle.dev/v1alpha1", "kind": "Module", "metadata": {"name": name},
-        "spec": {"digest": "sha256:0", "source": {}}, "status": {"manifest": manifest},
-    });
-    served.at(format!("{MODULES}/{name}"), module)
 }
 
 fn guest() -> Vec<u8> {
@@ -46,7 +34,7 @@ fn rbac(folder: &Folder, arguments: &[&str]) -> Run {
 }
 
 /// The verbs that a role gives on a resource.
-fn verbs(role: &Value, resource: &str) -> Vec<String> {
+pub(super) fn verbs(role: &Value, resource: &str) -> Vec<String> {
     let rules = role["rules"].as_array().unwrap().iter();
     let about = rules.filter(|rule| rule["resources"].as_array().unwrap().contains(&resource.into()));
     about.flat_map(|rule| serde_json::from_value::<Vec<String>>(rule["verbs"].clone()).unwrap()).collect()
@@ -54,8 +42,7 @@ fn verbs(role: &Value, resource: &str) -> Vec<String> {
 
 #[test]
 fn of_a_module_the_cluster_tells_the_plurals_and_flags_what_its_reconciler_grants() {
-    let served = with_module(served(), "thing-0.1.0", &manifest());
-    let folder = beside(served);
+    let folder = beside(served().module("thing-0.1.0", Some(&manifest())));
     let run = rbac(&folder, &["thing-0.1.0"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
     let role: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -73,8 +60,7 @@ fn the_role_of_several_modules_is_for_all_of_them() {
     before["evictions"] = true.into();
     before["children"] = json!([{"apiVersion": "apps/v1", "kind": "Deployment"}]);
     let served = served().group("v1", &[("configmaps", "ConfigMap"), ("secrets", "Secret"), ("pods", "Pod")]);
-    let served = with_module(served, "thing-0.0.9", &before.to_string());
-    let folder = beside(served);
+    let folder = beside(served.module("thing-0.0.9", Some(&before.to_string())));
     folder.write("guest.wasm", guest());
     let run = rbac(&folder, &["thing-0.0.9", "guest.wasm", "--pod-deletions"]);
     let role: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -106,12 +92,8 @@ fn what_is_missing_is_named_with_what_to_do() {
         "error: there is no Module thing-0.1.0\n\
          hint: see which there are with: kubectl get modules; the name of a file ends in .wasm, or has a folder before it\n"
     );
-    let unknown = json!({
-        "apiVersion": "pintle.dev/v1alpha1", "kind": "Module", "metadata": {"name": "thing-0.1.0"},
-        "spec": {"digest": "sha256:0", "source": {}},
-    });
     assert_eq!(
-        told(served().at(format!("{MODULES}/thing-0.1.0"), unknown)),
+        told(served().module("thing-0.1.0", None)),
         "error: the host has not found out yet what Module thing-0.1.0 declares\n\
          hint: see why with: kubectl describe modules.pintle.dev thing-0.1.0; or name its file\n"
     );

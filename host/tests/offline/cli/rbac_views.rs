@@ -6,9 +6,7 @@ use pintle_engine::fixtures::{
 };
 use serde_json::{Value, json};
 
-use super::{SEEN, cluster::Served, folder::Folder, folder::Run, manifest};
-
-const MODULES: &str = "/apis/pintle.dev/v1alpha1/modules";
+use super::{SEEN, cluster::Served, folder::Folder, folder::Run, manifest, rbac::verbs};
 
 /// A View of the fixture's one view, which shows ConfigMaps as writable Things.
 fn view(changes: &Value) -> Value {
@@ -32,16 +30,8 @@ fn spec(changes: &Value) -> Value {
 
 /// A cluster whose host has found out what these Modules declare. ConfigMaps have a plural that nobody guesses.
 fn served(modules: &[(&str, &str)]) -> Served {
-    let mut served = Served::with_pintle().group("v1", &[("maps", "ConfigMap")]);
-    for (name, manifest) in modules {
-        let manifest: Value = serde_json::from_str(manifest).unwrap();
-        let module = json!({
-            "apiVersion": "pintle.dev/v1alpha1", "kind": "Module", "metadata": {"name": name},
-            "spec": {"digest": "sha256:0", "source": {}}, "status": {"manifest": manifest},
-        });
-        served = served.at(format!("{MODULES}/{name}"), module);
-    }
-    served
+    let served = Served::with_pintle().group("v1", &[("maps", "ConfigMap")]);
+    modules.iter().fold(served, |served, (name, manifest)| served.module(name, Some(manifest)))
 }
 
 /// For a View in a file, and Modules in a cluster.
@@ -59,12 +49,7 @@ fn read(run: &Run, resource: &str) -> (Vec<String>, Vec<String>) {
     let list: Value = serde_json::from_str(&run.stdout).unwrap();
     let items = list["items"].as_array().unwrap();
     let names = items.iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect();
-    let rules = items[0]["rules"].as_array().unwrap().iter();
-    let about = rules.filter(|rule| rule["resources"].as_array().unwrap().contains(&resource.into()));
-    let verbs = about
-        .flat_map(|rule| serde_json::from_value::<Vec<String>>(rule["verbs"].clone()).unwrap())
-        .collect();
-    (names, verbs)
+    (names, verbs(&items[0], resource))
 }
 
 #[test]

@@ -48,8 +48,7 @@ fn flawed(folder: &Folder, whole: &str, flaw: &str) {
         "the template is not what the test takes it for"
     );
     folder.write("flawed/src/lib.rs", said);
-    let run = folder.run(&["build", "flawed"]);
-    assert_eq!(run.code, 0, "{run:?}");
+    folder.ends(0, &["build", "flawed"]);
 }
 
 const MADE: &str = "
@@ -65,8 +64,7 @@ steps:
 #[ignore = "tier two: it compiles guests"]
 fn the_author_of_a_bad_guest_reads_what_is_wrong_and_what_to_do() {
     let folder = Folder::new();
-    let run = folder.run(&["new", "flawed", "--kind", "PhotoAlbum", "--group", "pictures.example.com"]);
-    assert_eq!(run.code, 0, "{run:?}");
+    folder.ends(0, &["new", "flawed", "--kind", "PhotoAlbum", "--group", "pictures.example.com"]);
     let whole = folder.read("flawed/src/lib.rs");
     let simulate = ["simulate", "flawed/flawed.wasm"];
 
@@ -95,8 +93,7 @@ fn the_author_of_a_bad_guest_reads_what_is_wrong_and_what_to_do() {
         &whole,
         r#"request.children.first().map(|child| child["kind"].to_string()).unwrap_or_default()"#,
     );
-    let run = folder.run(&simulate);
-    assert_eq!(run.code, 1, "{run:?}");
+    let run = folder.ends(1, &simulate);
     assert!(run.stdout.contains("in whatever order its children are shown (O5)\n"), "{run:?}");
     assert!(run.stdout.contains("+ asked with its children in another order\n"), "{run:?}");
     assert!(
@@ -121,8 +118,7 @@ fn the_author_of_a_bad_guest_reads_what_is_wrong_and_what_to_do() {
     folder.write("made.yaml", MADE);
     let line = "made.yaml seed=0 plan=w1=edit";
     let arguments = ["--scenario", "made.yaml", "--replay", line, "-o", "json"];
-    let run = folder.run(&[simulate.as_slice(), &arguments].concat());
-    assert_eq!(run.code, 1, "{run:?}");
+    let run = folder.ends(1, &[simulate.as_slice(), &arguments].concat());
     let data: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!((&data["property"], &data["passed"]), (&"O2".into(), &false.into()), "{data}");
     assert!(data["faults"][0].as_str().unwrap().contains("somebody edits what was written"), "{data}");

@@ -90,8 +90,7 @@ fn a_log_for_people_has_no_colour_in_a_file() {
 fn where_pintle_is_not_installed_the_hint_is_a_command_that_works() {
     let folder = folder(&fixtures::answers(&manifest(), SEEN));
     folder.write("kubeconfig", Served::default().start());
-    let run = folder.run(&["push", "thing-0.1.0", "guest.wasm", "--kubeconfig", "kubeconfig"]);
-    assert_eq!(run.code, 2, "{run:?}");
+    let run = folder.ends(2, &["push", "thing-0.1.0", "guest.wasm", "--kubeconfig", "kubeconfig"]);
     assert!(
         run.stderr.ends_with("hint: run: kubectl apply --server-side -f deploy/install.yaml\n"),
         "{run:?}"
@@ -101,7 +100,6 @@ fn where_pintle_is_not_installed_the_hint_is_a_command_that_works() {
 #[test]
 fn nothing_is_removed_from_a_cluster_that_nobody_was_asked_about() {
     let folder = Folder::new();
-    let run = folder.run(&["uninstall", "--kubeconfig", "missing"]);
-    assert_eq!(run.code, 2, "{run:?}");
+    let run = folder.ends(2, &["uninstall", "--kubeconfig", "missing"]);
     assert!(run.stderr.contains("no terminal") && run.stderr.ends_with("then add --yes\n"), "{run:?}");
 }

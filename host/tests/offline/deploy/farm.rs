@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, fs, path::PathBuf, process::Command};
 use kit::modules;
 use serde_json::{Value, json};
 
-use super::{name, objects, repository, texts};
+use super::{name, texts};
+use crate::{objects, repository};
 
 fn file(name: &str) -> Vec<Value> {
     objects(&repository().join("deploy/samples/farm").join(name))

@@ -2,41 +2,26 @@
 //! the values of Secrets.
 
 use base64::{Engine as _, prelude::*};
-use kube::Client;
-use pintle_core::{object, plan::Inspected};
-use pintle_engine::{Digest, Engine, EngineConfig, Meter};
-use pintle_modules::Budget;
+use pintle_core::object;
 use pintle_offline::case;
-use pintle_preview::{Caller, InspectRequest, PlanRequest, Preview, Recorded, Told};
-use pintle_runtime::{Spawner, clock};
-use pintle_simulator::{Act, ApiServer};
-use pintle_wit::{Kind, ObjectRef};
+use pintle_preview::{PlanRequest, Recorded};
+use pintle_simulator::Act;
+use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
-use super::cluster;
+use super::{NAMESPACE, Place, guest, inspect};
 
 const KIND: (&str, &str) = ("deployments.example.com/v1alpha1", "Darkroom");
 const KEY: &str = "correct-horse-battery-staple";
 const OLD_KEY: &str = "an-older-key-of-the-bucket";
 const PASSWORD: &str = "passphrase of somebody else";
 
-struct Place {
-    server: ApiServer,
-    preview: Preview,
-    caller: Caller,
-}
-
 /// A cluster with a Darkroom that has keys in its spec. Its Secret is still that of older keys, and a ConfigMap has a copy. No host works
 /// there.
 fn place() -> Place {
-    let server = cluster();
-    let create = |object: Value| drop(server.act("test", &Act::Create(object)).unwrap());
-    create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "blog"}}));
-    let bytes = std::fs::read(kit::modules::guests().join("darkroom.wasm"))
-        .unwrap_or_else(|error| panic!("run: cargo xtask guests: {error}"));
-    let digest = Digest::of(&bytes).to_string();
-    pintle_api::module_objects("darkroom", &bytes, &digest).into_iter().for_each(create);
-    create(
+    let place = Place::new();
+    place.push("darkroom", &guest("darkroom"));
+    place.create(
         json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": "darkroom"},
         "spec": {"for": {"apiVersion": KIND.0, "kind": KIND.1}, "module": "darkroom",
             "grants": {
@@ -54,43 +39,22 @@ fn place() -> Place {
             "spec": {"source": {"type": "S3", "bucket": "photos", "region": "eu-west-1", "accessKey": "AKIA", "secretKey": key},
                 "subDomains": [name]}})
     };
-    create(darkroom("photos", KEY));
+    place.create(darkroom("photos", KEY));
     // The guest asks to see the other Darkrooms too.
-    create(darkroom("films", PASSWORD));
-    create(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "photos", "namespace": "blog"},
-        "data": {"SOURCE_BUCKET_SECRETKEY": BASE64_STANDARD.encode(OLD_KEY)}}));
-    create(
+    place.create(darkroom("films", PASSWORD));
+    place.create(
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "photos", "namespace": "blog"},
+        "data": {"SOURCE_BUCKET_SECRETKEY": BASE64_STANDARD.encode(OLD_KEY)}}),
+    );
+    place.create(
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "photos", "namespace": "blog"},
         "data": {"COPY": format!("s3://AKIA:{OLD_KEY}@bucket?{KEY}")}}),
     );
-    let client = Client::new(server.service("user"), "default");
-    let engine = Engine::new(EngineConfig::new(Meter::Fuel, clock::monotonic)).unwrap();
-    let caller = Caller { user: client.clone(), modules: client };
-    Place { preview: Preview::new(engine, None, Budget::fixed(1 << 30), Spawner::default()), caller, server }
+    place
 }
 
-fn request() -> InspectRequest {
-    InspectRequest {
-        kind: Kind::new(KIND.0, KIND.1),
-        namespace: Some("blog".into()),
-        name: "photos".into(),
-        module: None,
-        proposed: None,
-    }
-}
-
-impl Place {
-    async fn record(&self) -> Recorded {
-        self.preview.record(&self.caller, &request()).await.unwrap()
-    }
-
-    fn patch(&self, target: ObjectRef, patch: Value) {
-        self.server.act("test", &Act::Merge { target, subresource: None, patch }).unwrap();
-    }
-
-    async fn inspect(&self) -> Inspected {
-        self.preview.inspect(&self.caller, &request()).await.unwrap()
-    }
+async fn record(place: &Place) -> Recorded {
+    place.preview.record(&place.caller, &inspect(KIND, "photos")).await.unwrap()
 }
 
 fn has_no_secret(what: &str, text: &str) {
@@ -104,7 +68,7 @@ fn has_no_secret(what: &str, text: &str) {
 
 #[tokio::test]
 async fn a_recorded_darkroom_with_keys_passes_and_has_none_of_them() {
-    let recorded = place().record().await;
+    let recorded = record(&place()).await;
     assert!(recorded.secrets_replaced);
     has_no_secret("what was recorded", &json!([recorded.objects, recorded.answer]).to_string());
     let (case, result) = case::record(&recorded.guest, recorded.objects, &recorded.now).unwrap();
@@ -123,7 +87,8 @@ async fn a_recorded_darkroom_with_keys_passes_and_has_none_of_them() {
 
 #[tokio::test]
 async fn in_and_out_has_a_word_in_the_place_of_each_secret() {
-    let found = place().inspect().await;
+    let place = place();
+    let found = place.preview.inspect(&place.caller, &inspect(KIND, "photos")).await.unwrap();
     assert!(found.secrets_replaced && found.failure.is_none());
     let text = serde_json::to_string(&found).unwrap();
     has_no_secret("in and out", &text);
@@ -144,14 +109,8 @@ async fn in_and_out_has_a_word_in_the_place_of_each_secret() {
 async fn a_plan_shows_no_secret() {
     let place = place();
     for server in [false, true] {
-        let mut told = Vec::new();
-        let mut tell = |what: Told| {
-            if let Told::Root(root) = what {
-                told.push(root);
-            }
-        };
         let request = PlanRequest { reconciler: "darkroom".into(), server, ..PlanRequest::default() };
-        let summary = place.preview.plan(&place.caller, &request, &mut tell).await.unwrap();
+        let (told, summary) = place.plan(&request).await.unwrap();
         assert_eq!(told.len(), 2);
         has_no_secret("the plan", &json!([told, summary]).to_string());
     }
@@ -165,12 +124,16 @@ async fn a_case_whose_guest_refuses_other_values_is_told_from_one_that_can_be_re
     let named = |api_version: &str, kind: &str| ObjectRef {
         api_version: api_version.into(),
         kind: kind.into(),
-        namespace: Some("blog".into()),
+        namespace: Some(NAMESPACE.into()),
         name: "photos".into(),
     };
-    place.patch(named(KIND.0, KIND.1), json!({"spec": {"source": {"pathPrefix": path}}}));
-    place.patch(named("v1", "Secret"), json!({"data": {"PATH": BASE64_STANDARD.encode(path)}}));
-    let recorded = place.record().await;
+    for (target, patch) in [
+        (named(KIND.0, KIND.1), json!({"spec": {"source": {"pathPrefix": path}}})),
+        (named("v1", "Secret"), json!({"data": {"PATH": BASE64_STANDARD.encode(path)}})),
+    ] {
+        place.server.act("test", &Act::Merge { target, subresource: None, patch }).unwrap();
+    }
+    let recorded = record(&place).await;
     assert!(recorded.secrets_replaced);
     assert_eq!(recorded.failure, None);
     let (case, _) = case::record(&recorded.guest, recorded.objects, &recorded.now).unwrap();

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::pass::{
     api::{Fault, error},
-    world::{World, absent, answer, config_map, deployment, no, reference, yes},
+    world::{World, absent, answer, config_map, deployment, no, yes},
 };
 
 fn shop() -> Response {
@@ -70,8 +70,7 @@ fn a_transient_failure_says_nothing_about_the_generation_and_a_terminal_one_does
     {
         let mut world = World::new();
         world.settle(&shop());
-        let root = world.root.clone();
-        world.api.edit(&root, "metadata.generation", json!(2));
+        world.edit_root("metadata.generation", json!(2));
         world.pass_with(|_| Err(failure.clone()));
         assert_eq!(world.status()["observedGeneration"], observed, "{failure}");
     }
@@ -120,21 +119,6 @@ fn a_root_that_is_gone_when_its_status_is_written_is_nobodys_error() {
         let run = world.pass(&shop());
         assert_eq!((run.done.wake.retry, run.done.error, run.events.len()), (None, None, 0));
     }
-}
-
-#[test]
-fn a_status_that_could_not_be_written_is_written_again() {
-    let mut world = World::new();
-    world.api.fail("status Shop shop", Fault::Refuse(error(503, "ServiceUnavailable", "later")));
-    let one = answer(vec![config_map("page", "a")]);
-    let run = world.pass(&one);
-    assert!(run.done.wake.retry.is_some() && !run.done.ready, "the status does not say so yet");
-    assert_eq!(world.says("Ready"), absent());
-    let run = world.pass(&one);
-    assert!(run.done.wake.retry.is_none() && run.done.ready);
-    assert_eq!(world.says("Ready"), yes("Succeeded"));
-    assert!(world.live("ConfigMap", "page").is_some());
-    assert!(world.api.objects.contains_key(&reference("ConfigMap", "page")));
 }
 
 #[test]

@@ -148,8 +148,7 @@ fn a_host_that_is_killed_at_any_write_leaves_one_that_neither_repeats_nor_forget
             let patched = world.status()["pintle"].get("patched").is_some();
             assert_eq!(patched, how == Restarts::ByPatchToBeTakenAway, "{at}");
 
-            let root = world.root.clone();
-            world.api.edit(&root, "metadata.deletionTimestamp", "2000-01-01T00:00:00Z".into());
+            world.edit_root("metadata.deletionTimestamp", "2000-01-01T00:00:00Z".into());
             world.pass_with(|request| Ok(answer(how, request)));
             let left = if how == Restarts::ByPatch { json!("2") } else { Value::Null };
             assert_eq!(annotation(&world), left, "{at}: what was to be taken away is not forgotten");

@@ -158,8 +158,7 @@ fn a_need_that_may_not_be_seen_is_retried_and_never_shown() {
     let run = pass(&mut world);
     assert_eq!(world.says("Stalled"), yes("NeedNotGranted"));
     assert_eq!(run.steps, ["call", "status", "emit"]);
-    let ready = world.condition("Ready").unwrap();
-    assert!(ready["message"].as_str().unwrap().starts_with("needs[0].objects: "), "{ready}");
+    assert!(world.message("Ready").starts_with("needs[0].objects: "));
 }
 
 #[test]
@@ -329,8 +328,7 @@ fn a_need_that_matches_too_much_fails_by_its_name_and_leaves_nothing() {
     };
     let run = world.pass_with(|_| Ok(ask(&["data"])));
     assert_eq!(world.says("Stalled"), yes("NeedsTooLarge"));
-    let ready = world.condition("Ready").unwrap();
-    let message = ready["message"].as_str().unwrap();
+    let message = world.message("Ready");
     assert!(message.starts_with("needs[2].objects: with v1 ConfigMap by labels"), "{message}");
     assert_eq!((calls(&run), run.done.wake.retry), (1, None));
     let run = world.pass_with(|_| Ok(ask(&["metadata.ownerReferences"])));
@@ -372,8 +370,7 @@ fn a_chain_of_deadlines_is_slowed_to_one_a_second_and_said_to_be() {
     }
     assert!(passes > 150 && slowed == 1, "{passes} {slowed}");
     assert_eq!(world.says("Reconciling"), yes("Throttled"));
-    let ready = world.condition("Ready").unwrap();
-    assert!(ready["message"].as_str().unwrap().contains("one deadline after the other"), "{ready}");
+    world.tells("Ready", &["one deadline after the other"]);
     let (began, mut guest_calls) = (world.now, 0);
     while world.now < began + 60_000 {
         run = pass_when_it_comes_back(&mut world, &run, restless);

@@ -25,8 +25,7 @@ fn forged(list: &str, entries: Value) -> World {
     let mut world = World::new();
     crate::pass::powers::grant_powers(&mut world.binding);
     world.settle(&page());
-    let root = world.root.clone();
-    world.api.edit(&root, &format!("status.pintle.{list}"), entries);
+    world.edit_root(&format!("status.pintle.{list}"), entries);
     world.restart();
     world
 }

@@ -35,10 +35,6 @@ fn make_ready(world: &mut World, name: &str) {
     world.api.edit(&reference("Deployment", name), "status", status);
 }
 
-fn message(world: &World, name: &str) -> String {
-    world.condition(name).unwrap()["message"].as_str().unwrap().to_owned()
-}
-
 /// Everything applied and ready.
 fn settled(answer: &Response) -> World {
     let mut world = world();
@@ -58,7 +54,7 @@ fn a_stage_waits_for_the_one_before_it_and_says_what_for() {
     assert_eq!(run.steps, ["call", "create Deployment db", "status", "emit"]);
     assert_eq!(run.done.wake.retry, None, "the watch will tell");
     assert_eq!((world.says("Ready"), world.says("Reconciling")), (no("StageWaiting"), yes("StageWaiting")));
-    assert!(message(&world, "Reconciling").starts_with("stage 1 waits for Deployment shops/db: "));
+    assert!(world.message("Reconciling").starts_with("stage 1 waits for Deployment shops/db: "));
     make_ready(&mut world, "db");
     let run = world.pass(&shop("a"));
     assert_eq!(
@@ -66,7 +62,7 @@ fn a_stage_waits_for_the_one_before_it_and_says_what_for() {
         ["call", "create ConfigMap page", "create Deployment web", "status", "emit"],
         "the children of one stage go side by side, what others refer to first"
     );
-    assert!(message(&world, "Reconciling").starts_with("stage 7 waits for Deployment shops/web: "));
+    assert!(world.message("Reconciling").starts_with("stage 7 waits for Deployment shops/web: "));
     make_ready(&mut world, "web");
     let run = world.pass(&shop("a"));
     assert_eq!(run.steps, ["call", "create Service door", "status", "emit"]);

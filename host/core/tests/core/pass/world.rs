@@ -333,6 +333,23 @@ impl World {
         condition(self.status(), name)
     }
 
+    pub(crate) fn message(&self, name: &str) -> String {
+        self.condition(name).unwrap()["message"].as_str().unwrap().to_owned()
+    }
+
+    /// Sees that the message of a condition has each of these.
+    pub(crate) fn tells(&self, name: &str, parts: &[&str]) {
+        let message = self.message(name);
+        let lacks: Vec<&&str> = parts.iter().filter(|part| !message.contains(**part)).collect();
+        assert!(lacks.is_empty(), "{name} lacks {lacks:?}: {message}");
+    }
+
+    /// Somebody edits the root.
+    pub(crate) fn edit_root(&mut self, path: &str, value: Value) {
+        let root = self.root.clone();
+        self.api.edit(&root, path, value);
+    }
+
     /// Status and reason of a condition.
     pub(crate) fn says(&self, name: &str) -> (String, String) {
         let found = self.condition(name).unwrap_or_default();

@@ -48,6 +48,20 @@ fn manifest(backing: &str, kind: &str, writes: &[&str]) -> ViewManifest {
     ViewManifest::new(Kind::new(backing, kind), &["spec"], shown).writing(writes)
 }
 
+/// What a condition says.
+fn told(status: &ViewStatus, of: &str) -> Option<String> {
+    let condition = status.conditions.iter().find(|condition| condition.r#type == of)?;
+    let Condition { status, reason, message, last_transition_time, .. } = condition;
+    Some(format!("{} {reason} {last_transition_time} {message}", status.as_str()))
+}
+
+/// A View of the same, which was there before.
+fn older(served: Served) -> View {
+    view(
+        json!({"metadata": {"name": "older", "creationTimestamp": "2026-01-01T00:00:00Z"}, "status": {"served": served}}),
+    )
+}
+
 fn seen(status: &ViewStatus) -> Vec<(&str, &str, &str)> {
     let conditions = status.conditions.iter();
     conditions.map(|one| (one.r#type.as_str(), one.status.as_str(), one.reason.as_str())).collect()
@@ -137,11 +151,6 @@ fn a_view_that_is_deleted_serves_nothing_and_says_what_it_waits_for() {
 #[test]
 fn of_two_views_at_one_path_the_older_has_it_and_a_resource_of_that_name_is_something_else() {
     let documents = || served().at_path("llamas");
-    let older = |served: Served| {
-        view(
-            json!({"metadata": {"name": "first", "creationTimestamp": "2026-01-01T00:00:00Z"}, "status": {"served": served}}),
-        )
-    };
     let refused = |other: Served| {
         let mine = view(json!({"spec": {"serve": {"aggregated": null, "rest": {"path": "llamas"}}}}));
         let world = world(vec![older(other), mine.clone()]);
@@ -189,18 +198,12 @@ fn a_group_of_somebody_else_is_taken_and_an_aggregated_kind_is_no_backing_kind()
 
 #[test]
 fn of_two_views_of_a_resource_the_older_serves_it_and_two_versions_show_the_same_objects() {
-    let older = |change: Value| {
-        let mut served = serde_json::to_value(served()).unwrap();
-        json_patch::merge(&mut served, &change);
-        view(
-            json!({"metadata": {"name": "older", "creationTimestamp": "2026-01-01T00:00:00Z"}, "status": {"served": served}}),
-        )
-    };
     let reason = |change: Value| {
+        let mut other = serde_json::to_value(served()).unwrap();
+        json_patch::merge(&mut other, &change);
+        let other: Served = serde_json::from_value(other).unwrap();
         let own = view(json!({}));
-        is_first(&world(vec![older(change), own.clone()]), &own, &served())
-            .err()
-            .map(|failure| failure.reason)
+        is_first(&world(vec![older(other), own.clone()]), &own, &served()).err().map(|failure| failure.reason)
     };
     assert_eq!(reason(json!({})), Some(reasons::RESOURCE_TAKEN.into()));
     assert_eq!(reason(json!({"plural": "sheep"})), None);
@@ -256,12 +259,7 @@ fn a_view_whose_schema_or_columns_cannot_be_evaluated_says_which() {
 
 #[test]
 fn a_view_says_how_many_objects_the_last_list_of_all_could_not_show_until_another_lens_is_in_force() {
-    let is = |status: &ViewStatus| {
-        let mut all = status.conditions.iter();
-        let condition = all.find(|condition| condition.r#type == reasons::UNSHOWABLE)?;
-        let Condition { status, reason, message, last_transition_time, .. } = condition;
-        Some(format!("{} {reason} {last_transition_time} {message}", status.as_str()))
-    };
+    let is = |status: &ViewStatus| told(status, reasons::UNSHOWABLE);
     let found = |epoch: u32, count| {
         let epoch: Epoch = serde_json::from_value(json!(epoch)).unwrap();
         Found { epoch, count, names: Vec::new() }
@@ -301,12 +299,7 @@ fn a_view_says_how_many_objects_the_last_list_of_all_could_not_show_until_anothe
 #[test]
 fn a_view_says_what_is_bypassed_as_the_last_look_found_it_and_keeps_it_until_the_next() {
     let writes = || Served { verbs: vec![Verb::Create, Verb::Get], ..served() };
-    let is = |status: &ViewStatus| {
-        let mut all = status.conditions.iter();
-        let condition = all.find(|condition| condition.r#type == reasons::ADMISSION_BYPASSED)?;
-        let Condition { status, reason, message, last_transition_time, .. } = condition;
-        Some(format!("{} {reason} {last_transition_time} {message}", status.as_str()))
-    };
+    let is = |status: &ViewStatus| told(status, reasons::ADMISSION_BYPASSED);
     let found = |served: &Served, message: Option<&str>| bypasses::Found {
         target: Target::of(served).unwrap(),
         message: message.map(Into::into),

@@ -1,12 +1,9 @@
-use std::sync::Arc;
-
-use pintle_runtime::clock::Virtual;
 use pintle_simulator::{Act, ApiServer, Options};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use tokio::time::advance;
 
 use super::*;
-use crate::{identity::issuer::now, tls::rotation::SETTLES};
+use crate::{identity::issuer::now, reviews::tests::with_clock, tls::rotation::SETTLES};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -18,10 +15,14 @@ struct Replica {
     carried: watch::Sender<Option<Vec<String>>>,
 }
 
-fn server() -> ApiServer {
-    let server = ApiServer::new(Options::default());
+fn make_namespace(server: &ApiServer) {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "pintle-system"}});
     server.act("test", &Act::Create(namespace)).unwrap();
+}
+
+fn server() -> ApiServer {
+    let server = ApiServer::new(Options::default());
+    make_namespace(&server);
     server
 }
 
@@ -65,10 +66,6 @@ fn secret(server: &ApiServer) -> Value {
         name: SECRET.into(),
     };
     (*server.object(&reference).unwrap()).clone()
-}
-
-async fn with_clock<T>(test: impl Future<Output = T>) -> T {
-    Arc::new(Virtual::new(now(), 1)).scope(test).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,9 +180,7 @@ async fn it_goes_on_after_an_error_and_when_nobody_says_what_api_services_have()
         // There is no such namespace yet.
         assert!(tokio::time::timeout(RETRY * 3, &mut keeping).await.is_err());
         assert!(!served.is_set());
-        let namespace =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "pintle-system"}});
-        server.act("test", &Act::Create(namespace)).unwrap();
+        make_namespace(&server);
         assert!(tokio::time::timeout(RETRY * 3, &mut keeping).await.is_err());
         assert!(served.is_set() && bundle.has_changed().unwrap());
         assert!(bundle.borrow_and_update().starts_with("-----BEGIN CERTIFICATE-----"));

@@ -1,16 +1,25 @@
-//! The control loop in a host on the simulator, with something in its way.
+//! A host on the simulator, with something in its way.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU32, Ordering},
+};
 
 use kit::modules;
-use pintle_simulation::{Seam, Sent, Setting, Simulation};
+use pintle_engine::CallLimits;
+use pintle_simulation::{Plan, Seam, Sent, Setting, Simulation, run::Simulate, scenario::ModuleFile};
 use serde_json::Value;
+
+use crate::{objects, repository};
+
+fn simulation<'a>(setting: &'a Setting, text: &str) -> Simulation<'a> {
+    Simulation::new(setting, "scenarios/in-the-way.yaml", text, &modules::resolve).unwrap()
+}
 
 /// Runs a scenario with this between the host and the API server. Returns what did not hold.
 fn run(text: &str, seam: fn() -> Arc<dyn Seam>) -> Option<String> {
     let setting = Setting::new(&[], &[], &[], &[]).unwrap();
-    let simulation = Simulation::new(&setting, "scenarios/in-the-way.yaml", text, &modules::resolve).unwrap();
-    let outcome = simulation.with_seams(Arc::new(seam)).reference(0).unwrap();
+    let outcome = simulation(&setting, text).with_seams(Arc::new(seam)).reference(0).unwrap();
     let broken = outcome.broken.as_ref()?;
     Some(format!("{broken}\n{}", outcome.last_steps(20)))
 }
@@ -148,4 +157,94 @@ fn a_reconciler_that_was_made_again_between_two_looks_has_the_grants_of_the_new_
 "#;
     let text = format!("{BEGIN}{again}");
     assert_eq!(run(&text, || Arc::new(InOneLook::default())), None);
+}
+
+/// A cluster with the guest of WebServers.
+fn web_servers() -> Setting {
+    let read = |path: &str| objects(&repository().join(path));
+    let module = modules::resolve(&ModuleFile::of_guest("webserver")).unwrap();
+    let modules = [("webserver-0.1.0".to_owned(), module)];
+    let reconciler = read("deploy/samples/reconciler-webserver.yaml");
+    Setting::new(&read("guest-webserver/crd.yaml"), &modules, &[], &reconciler).unwrap()
+}
+
+/// A scenario in which these WebServers are made and are ready in the end.
+fn ready(names: &[&str]) -> String {
+    let root = |name: &&str| {
+        format!(
+            "  - {{apiVersion: my.domain/v1, kind: WebServer, metadata: {{name: {name}}}, spec: {{image: \"nginx:1.23.1\", replicas: 1, nodePort: 0}}}}\n"
+        )
+    };
+    let end =
+        |name: &&str| format!("      - {{object: my.domain/v1/WebServer/{name}, condition: Ready=True}}\n");
+    let (roots, ends): (String, String) = (names.iter().map(root).collect(), names.iter().map(end).collect());
+    format!("about: WebServers.\nobjects:\n{roots}steps:\n  - name: they are ready\n    expect:\n{ends}")
+}
+
+/// How many passes over the unlucky root panic.
+const PANICS: u32 = 3;
+
+/// Panics in the midst of passes over the unlucky root, where a guest has just answered.
+struct Unlucky(Arc<AtomicU32>);
+
+impl Seam for Unlucky {
+    fn answer(&self, request: &Value, _: &mut Value) {
+        let is_it = request["object"]["metadata"]["name"] == "unlucky";
+        if is_it && self.0.fetch_add(1, Ordering::Relaxed) < PANICS {
+            panic!("a mistake of the host's own, for the test");
+        }
+    }
+}
+
+#[test]
+fn a_panic_in_a_pass_is_that_roots_failure_and_nothing_elses() {
+    let setting = web_servers();
+    // The unlucky one is made first, so that its neighbour waits behind it if anybody does.
+    let text = ready(&["unlucky", "neighbour"]);
+    let healthy = simulation(&setting, &text).reference(0).unwrap();
+    assert!(healthy.broken.is_none(), "{:?}", healthy.broken);
+    let calls = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&calls);
+    let unlucky = simulation(&setting, &text);
+    let unlucky = unlucky.with_seams(Arc::new(move || Arc::new(Unlucky(Arc::clone(&count)))));
+    let outcome = unlucky.outcome(0, &Plan::default(), Some(&healthy)).unwrap();
+    // Its end, and how often each object was made, are those of the run without a panic.
+    assert!(outcome.broken.is_none(), "{}", outcome.broken.unwrap());
+    assert!(calls.load(Ordering::Relaxed) > PANICS, "nobody panicked");
+}
+
+/// Adds so many annotations to the first child, and counts the calls that were granted too little for them.
+struct Large(Arc<AtomicU32>);
+
+/// Of so many annotations values are made that take more than half a MiB, and less than an object may have.
+const ANNOTATIONS: usize = 4000;
+
+impl Seam for Large {
+    fn limits(&self, limits: &mut CallLimits) {
+        let needed = ANNOTATIONS * 192;
+        self.0.fetch_add(u32::from(limits.response.parsed_bytes < needed), Ordering::Relaxed);
+    }
+
+    fn answer(&self, _: &Value, answer: &mut Value) {
+        if let Some(child) = answer["children"].get_mut(0) {
+            let many = (0..ANNOTATIONS).map(|number| (format!("example.com/k{number}"), "".into()));
+            child["object"]["metadata"]["annotations"] = many.collect::<serde_json::Map<_, _>>().into();
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_needs_more_than_its_call_was_granted_is_asked_for_once_more_and_carried_out() {
+    let short = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&short);
+    let setting = web_servers();
+    let simulation = simulation(&setting, &ready(&["large"]));
+    let simulation = simulation.with_seams(Arc::new(move || Arc::new(Large(Arc::clone(&count)))));
+    let reference = simulation.reference(0).unwrap();
+    assert!(reference.broken.is_none(), "{}", reference.broken.unwrap());
+    // A host asks its guests three times of each question here; it learns with the first, and is told the same in each run of it.
+    let short = short.load(Ordering::Relaxed);
+    assert!((1..=6).contains(&short), "{short} calls");
+    let outcome = simulation.outcome(1, &Plan::default(), Some(&reference)).unwrap();
+    assert!(outcome.broken.is_none(), "{}", outcome.broken.unwrap());
 }

@@ -32,7 +32,6 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    plan::AnyFault,
     run::{EPOCH, Replicas, SETTING, Simulate, in_stopped_time, repeatable},
     seam::Seams,
     search,

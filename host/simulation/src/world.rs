@@ -77,7 +77,7 @@ impl<R: Operate> World<R> {
     ) -> Arc<Self> {
         let origin = Instant::now();
         let server = base.fork(Options { seed, clock: Arc::new(move || time_at(epoch, origin)) });
-        let script = Arc::new(Mutex::new(Script::new(plan, origin, server.version())));
+        let script = Arc::new(Mutex::new(Script::<R>::new(plan, origin, server.version())));
         let deeds = Arc::new(Notify::new());
         server.set_faults(Box::new(Hook(Arc::clone(&script), Arc::clone(&deeds))));
         let world = Arc::new(Self {

@@ -210,16 +210,18 @@ impl<'a, B: Backend> Runner<'a, B> {
         if let Some(planned) = &planned {
             self.compare(planned).await.map_err(said)?;
         }
-        let until = step.holds_for.map(|time| self.backend.mark().0 + time);
-        while let Some(until) = until {
-            let unmet = self.unmet(step, &uids).await;
-            if !unmet.is_empty() {
-                return Err([vec!["it did not stay so:".to_owned()], unmet].concat());
+        if let Some(time) = step.holds_for {
+            let until = self.backend.mark().0 + time;
+            loop {
+                let unmet = self.unmet(step, &uids).await;
+                if !unmet.is_empty() {
+                    return Err([vec!["it did not stay so:".to_owned()], unmet].concat());
+                }
+                if self.backend.mark().0 >= until {
+                    break;
+                }
+                self.backend.advance(LOOK_EVERY).await;
             }
-            if self.backend.mark().0 >= until {
-                break;
-            }
-            self.backend.advance(LOOK_EVERY).await;
         }
         let wrong = self.miscounted(step, mark).await.map_err(said)?;
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
@@ -235,7 +237,8 @@ impl<'a, B: Backend> Runner<'a, B> {
         let Some(calls) = self.backend.calls_since(mark).await? else { return Ok(wrong) };
         let namespace = &self.names.namespace;
         for (resource, users) in &step.made_as {
-            let is_of_run = |call: &&Call| call.namespace.iter().any(|name| name.starts_with(namespace));
+            let is_of_run =
+                |call: &&Call| call.namespace.as_ref().is_some_and(|name| name.starts_with(namespace));
             let made = calls.iter().filter(|call| call.resource == *resource && call.code < 400);
             let by = made.filter(is_of_run).map(|call| call.acting_as.clone());
             let found: BTreeSet<String> = by.map(|user| user.unwrap_or_else(|| "host".into())).collect();
@@ -455,12 +458,12 @@ fn unlike(expected: &ConditionIs, live: &Value) -> Option<String> {
         && expected.reason.as_ref().is_none_or(|wanted| reason == wanted)
         && expected.message.as_ref().is_none_or(|wanted| message.contains(wanted));
     let wanted = expected.reason.as_deref().unwrap_or("*");
-    let with = expected.message.iter().map(|text| format!(", with {text:?} in its message"));
+    let with = expected.message.as_ref().map(|text| format!(", with {text:?} in its message"));
     (!is).then(|| {
         format!(
             "expected condition {name}={} ({wanted}){}\n      found {name}={status} ({reason}): {message}",
             expected.status,
-            with.collect::<String>()
+            with.unwrap_or_default()
         )
     })
 }

@@ -93,7 +93,7 @@ impl Collector {
 
     /// Deletes a dependent whose owners are all gone or wait for it, and otherwise takes the references to those off.
     async fn attempt_to_delete(&self, dependent: &Value) {
-        let mut solid = BTreeSet::new();
+        let mut solid: BTreeSet<&str> = BTreeSet::new();
         for owner in owners(dependent) {
             // While the owner cannot be asked for, nothing is done.
             let Some(is_solid) = self.is_solid(owner).await else { return };

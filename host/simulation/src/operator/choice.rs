@@ -223,7 +223,7 @@ pub fn plans(subjects: &[Subject<'_>], corpus: &[Replay], effort: &Effort) -> Ve
             by_class.entry(class).or_default().push((*spent, (subject, 0, plan)));
         }
     }
-    let mut spent = vec![0; subjects.len()];
+    let mut spent = vec![0u64; subjects.len()];
     // Twice as many as are asked for, since some are known already.
     for seed in (1..=2 * effort.plans as u64).map(|number| effort.seed + number) {
         let all = subjects.iter().zip(&places).zip(&mut spent);
@@ -235,7 +235,7 @@ pub fn plans(subjects: &[Subject<'_>], corpus: &[Replay], effort: &Effort) -> Ve
     let mut due = Vec::new();
     for (class, mut plans) in by_class {
         plans.sort_by_key(|(turn, _)| *turn);
-        due.extend((0..).zip(plans).map(|(taken, (_, run))| (taken * 1000 / class.weight(), run)));
+        due.extend((0u64..).zip(plans).map(|(taken, (_, run))| (taken * 1000 / class.weight(), run)));
     }
     due.sort_by_key(|(share, _)| *share);
     let due = due.into_iter().map(|(_, (subject, seed, plan))| subject.replay(seed, plan));

@@ -20,10 +20,9 @@ use pintle_offline as offline;
 use pintle_offline::{documents, setting::default_spec};
 use pintle_runtime::clock;
 use pintle_simulation::{
-    NotReady, Plan, Replay, Setting, Simulation,
-    choice::{self, Effort, Menu, Subject},
+    Failure, Plan, Replay, Setting, Simulation, Subject, UnknownKinds, choice,
     scenario::ModuleFile,
-    search::{self, Failure},
+    search::{self, Effort},
 };
 use pintle_wit::schema::host_status_properties;
 use serde_json::{Value, json};
@@ -45,10 +44,7 @@ fn main() -> ExitCode {
 }
 
 fn simulate(arguments: &Simulate) -> Result<CommandStatus, Problem> {
-    let replay = match &arguments.replay {
-        Some(line) => Some(line.parse::<Replay>().map_err(|error| Problem::new(error.to_string()))?),
-        None => None,
-    };
+    let replay = arguments.replay.as_ref().map(|line| line.parse::<Replay>()).transpose()?;
     let engine = offline::engine()?;
     let guest = module::guest_of(&module::load(&engine, &arguments.module)?, &arguments.module)?;
     let bytes = std::fs::read(&arguments.module)?;
@@ -80,10 +76,10 @@ fn simulate(arguments: &Simulate) -> Result<CommandStatus, Problem> {
 
 fn search(report: &Report<'_>, subjects: Vec<Subject<'_>>) -> Result<CommandStatus, Problem> {
     let (sound, broken): (Vec<_>, Vec<_>) =
-        subjects.into_iter().partition(|subject| subject.reference.outcome.broken.is_none());
+        subjects.into_iter().partition(|subject| subject.reference.broken.is_none());
     let of_reference = |subject: Subject<'_>| Failure {
-        replay: Replay { scenario: subject.simulation.file.clone(), seed: 0, plan: Plan::default() },
-        outcome: subject.reference.outcome,
+        replay: subject.replay(0, Plan::default()),
+        outcome: subject.reference,
     };
     let mut failures: Vec<Failure> = broken.into_iter().map(of_reference).collect();
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
@@ -94,7 +90,7 @@ fn search(report: &Report<'_>, subjects: Vec<Subject<'_>>) -> Result<CommandStat
         failures_max: FAILURES_MAX,
         again_every: 50,
     };
-    let plans = choice::plans(&sound, Menu::default(), &[], &effort);
+    let plans = choice::plans(&sound, &[], &effort);
     let begun = clock::monotonic();
     let progress = Progress::new(plans.len());
     let mut tally = search::search(&sound, &plans, &effort, &|done, failed| progress.tell(done, failed))?;
@@ -121,8 +117,8 @@ fn repeat(
             .hint("name it with --scenario, as the line does"));
     };
     let outcome = match replay.plan.0.is_empty() && replay.seed == 0 {
-        true => subject.reference.outcome,
-        false => subject.simulation.run(replay.seed, &replay.plan, &subject.reference)?,
+        true => subject.reference,
+        false => subject.run(replay.seed, &replay.plan)?,
     };
     let verdict = if outcome.broken.is_some() { CommandStatus::Failed } else { CommandStatus::Fine };
     let failure = Failure { replay: replay.clone(), outcome };
@@ -147,13 +143,12 @@ fn repeat(
 
 /// Why no scenario can be run.
 fn not_set_up(error: anyhow::Error) -> Problem {
-    let is_unknown = matches!(error.downcast_ref(), Some(NotReady::UnknownKinds { .. }));
+    let is_unknown = error.is::<UnknownKinds>();
     let problem = Problem::from(error);
-    match is_unknown {
-        true => problem
-            .hint("give a CRD for each with --crd FILE; docs/simulator.md lists the kinds that it knows"),
-        false => problem,
+    if !is_unknown {
+        return problem;
     }
+    problem.hint("give a CRD for each with --crd FILE; docs/simulator.md lists the kinds that it knows")
 }
 
 fn scenarios(arguments: &Simulate) -> Result<Vec<PathBuf>, Problem> {

@@ -8,11 +8,7 @@ use pintle::cli::{
     problem::Problem,
     simulate::Simulate,
 };
-use pintle_simulation::{
-    Differing, Property, Replay, RunOutcome, TraceEntry,
-    search::{Failure, Tally},
-    words,
-};
+use pintle_simulation::{Differing, Failure, Property, Replay, RunOutcome, Tally, TraceEntry};
 use serde_json::{Value, json};
 
 /// How many of the steps before a failure are shown.
@@ -77,7 +73,7 @@ impl<'a> Report<'a> {
         let colours = Colours::of_stdout();
         let Failure { replay, outcome } = failure;
         let Some(broken) = &outcome.broken else { return Ok(String::new()) };
-        let said = outcome.trapped.as_deref().and_then(|request| self.native.says("call", request));
+        let said = outcome.evidence.trapped.as_deref().and_then(|request| self.native.says("call", request));
         let said = said.map(|said| format!("  {said}\n")).unwrap_or_default();
         if matches!(broken.property, Property::Ready | Property::Fits) {
             return Ok(format!(
@@ -95,13 +91,13 @@ impl<'a> Report<'a> {
             replay.scenario,
             broken.property.in_words()
         );
-        let faults = words::faults(&replay.plan.0, outcome);
+        let faults = in_words(failure);
         match faults.is_empty() {
             true => text.push_str("  what goes wrong: nothing; this is the guest alone\n"),
             false => text.push_str(&format!("  what goes wrong: {}\n", faults.join("; "))),
         }
         text.push_str(&format!("  what was found: {}\n{said}", indented(broken.what.trim_end(), "    ")));
-        if let Some(differing) = &outcome.differing {
+        if let Some(differing) = &outcome.evidence.differing {
             let Differing { about, before, after } = differing;
             text.push_str(&format!("  {about}\n"));
             text.push_str(&colours.faint(&format!("        - {}\n        + {}\n", before.0, after.0)));
@@ -131,7 +127,7 @@ impl<'a> Report<'a> {
         let Failure { replay, outcome } = failure;
         let mut data = json!({
             "scenario": replay.scenario, "replay": replay.to_string(), "command": self.command(replay),
-            "faults": words::faults(&replay.plan.0, outcome),
+            "faults": in_words(failure),
             "steps": last_steps(outcome, steps).iter().map(ToString::to_string).collect::<Vec<_>>(),
         });
         if let Some(broken) = &outcome.broken {
@@ -140,10 +136,12 @@ impl<'a> Report<'a> {
             data["found"] = broken.what.trim_end().into();
             data["advice"] = broken.property.advice().into();
         }
-        if let Some(said) = outcome.trapped.as_deref().and_then(|request| self.native.says("call", request)) {
+        if let Some(said) =
+            outcome.evidence.trapped.as_deref().and_then(|request| self.native.says("call", request))
+        {
             data["native"] = said.into();
         }
-        if let Some(Differing { about, before, after }) = &outcome.differing {
+        if let Some(Differing { about, before, after }) = &outcome.evidence.differing {
             data["difference"] = json!({
                 "about": about, "before": {"is": before.0, "value": before.1}, "after": {"is": after.0, "value": after.1},
             });
@@ -164,14 +162,15 @@ impl<'a> Report<'a> {
     }
 }
 
+/// The faults of a run, each as a sentence, in the order of the plan.
+fn in_words(failure: &Failure) -> Vec<String> {
+    failure.replay.plan.0.iter().map(|fault| fault.in_words(&failure.outcome.steps)).collect()
+}
+
 /// The last steps up to the one at which a property broke.
 fn last_steps(outcome: &RunOutcome, shown: usize) -> &[TraceEntry] {
-    let until = outcome.broken.as_ref().and_then(|broken| {
-        let step = broken.step.as_ref()?;
-        outcome.steps.iter().rposition(|found| found == step)
-    });
-    let until = until.map_or(outcome.steps.len(), |at| at + 1);
-    outcome.steps.get(until.saturating_sub(shown)..until).unwrap_or_default()
+    let steps = outcome.until_broken();
+    &steps[steps.len().saturating_sub(shown)..]
 }
 
 /// Further lines, under the first.

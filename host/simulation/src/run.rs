@@ -1,40 +1,17 @@
-//! One run: a scenario on a copy of a cluster, with a plan, and the outcome.
+//! One run: what it is of, and what it comes to.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-    sync::Arc,
+    collections::BTreeSet,
+    fmt::{self, Debug, Display},
     time::Duration,
 };
 
-use anyhow::ensure;
 use jiff::Timestamp;
-use pintle_api::module_objects;
-use pintle_engine::{Digest, Engine, Module};
-use pintle_offline as offline;
+use pintle_engine::Digest;
 use pintle_runtime::clock;
-use pintle_schema::fit::Kinds;
-use pintle_simulator::{ApiServer, Options, Snapshot};
-use pintle_wit::{ObjectRef, names};
-use serde_json::{Value, json};
+use pintle_simulator::Snapshot;
 
-use super::{
-    differing::{self, Differing},
-    hosts::NAMESPACE,
-    plan::{Fault, OnEvent, OnWrite, Plan, RIVAL},
-    properties::{self, Broken, Property},
-    readiness::{NotReady, ready},
-    script::{TraceEntry, described, is_host},
-    seam::Seams,
-    world::World,
-};
-use crate::scenario::{Backend, Cascade, ModuleFile, Names, Runner, Scenario};
-
-/// How long a step of a scenario may take with faults: twice the sum of the longest back-off, the expiry of a lease, and the repeated
-/// discovery of a kind.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// How many times a converged scenario is reconciled again in the run without faults.
-const FORCED_RECONCILES: u32 = 100;
+use crate::plan::{AnyFault, Plan};
 
 /// The time at which the first cluster is made. It is far from the present, so that a time of the operating system would be noticed.
 pub(crate) const EPOCH: Timestamp = Timestamp::constant(946_684_800, 0);
@@ -42,420 +19,146 @@ pub(crate) const EPOCH: Timestamp = Timestamp::constant(946_684_800, 0);
 /// The seed of settings. It is never the seed of a run, or two objects could have the same uid.
 pub(crate) const SETTING: u64 = 0x5eed_f0a4_0000_0001;
 
-/// A cluster with modules and Reconcilers, in which a host has nothing left to do.
-pub struct Setting {
-    engine: Engine,
-    base: ApiServer,
-    epoch: Timestamp,
-    /// Modules for plans with swaps. They are pushed when such a fault happens.
-    spares: Arc<[NamedModule]>,
-    /// The schemas of the existing kinds.
-    kinds: Arc<Kinds>,
-    /// The modules, kept so that no host compiles them again.
-    _modules: Vec<Module>,
-}
+/// The word for the start of a process in a trace.
+pub(crate) const STARTS: &str = "starts";
 
-/// A module of a setting: its name and its bytes.
-pub type NamedModule = (String, Vec<u8>);
+/// The processes that are simulated: hosts, or gateways.
+pub trait Replicas: Sized + 'static {
+    /// What goes wrong with them.
+    type Fault: AnyFault;
+    /// What a search counts faults by.
+    type Class: Ord + Display + Send;
+    /// What must hold in every run.
+    type Property: Copy + Eq + Debug + Display + Send + Sync;
+    /// What else is known of a run.
+    type Evidence: Send + Sync;
 
-impl Setting {
-    /// Installs CRDs, modules and further objects, and lets a host work until every Reconciler is ready. `spares` are modules for plans
-    /// with swaps, named after the fault and the Reconciler (`swap-traps-shop`). They are pushed when the fault happens.
-    ///
-    /// # Errors
-    /// When the API server refuses an object, or a Reconciler does not become ready ([`NotReady`]).
-    pub fn new(
-        crds: &[Value],
-        modules: &[NamedModule],
-        spares: &[NamedModule],
-        objects: &[Value],
-    ) -> anyhow::Result<Self> {
-        let engine = offline::engine()?;
-        let loaded: Vec<Module> =
-            modules.iter().chain(spares).filter_map(|(_, bytes)| engine.load(bytes, None).ok()).collect();
-        let empty = ApiServer::new(Options::default());
-        let kinds = Arc::new(Kinds::with_crds(crds));
-        let (base, epoch) = in_stopped_time(async {
-            let world = World::new(&empty, &engine, EPOCH, SETTING, &Plan::default(), None, &Arc::default());
-            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-            for object in pintle_api::crds().iter().chain(crds).chain([&namespace]) {
-                world.apply(object).await?;
-            }
-            for (name, bytes) in modules {
-                for object in module_objects(name, bytes, &Digest::of(bytes).to_string()) {
-                    world.apply(&object).await?;
-                }
-            }
-            for object in objects {
-                world.apply(object).await?;
-            }
-            world.start_hosts().await?;
-            ensure!(world.rest().await, "the host does not come to rest");
-            for (reference, object) in &world.server.snapshot().objects {
-                if reference.kind == "Reconciler" {
-                    ensure!(is_ready(object), NotReady::new(reference, object, &kinds));
-                }
-            }
-            world.kill_hosts();
-            Ok((world.server.clone(), world.now()))
-        })??;
-        base.compact();
-        base.take_requests();
-        Ok(Self { engine, base, epoch, spares: spares.into(), kinds, _modules: loaded })
-    }
-}
+    /// What the name of each of them begins with.
+    const PREFIX: &'static str;
+    /// The property that the same seed and plan lead to the same run, which does not use the operating system's time or random numbers.
+    const REPEATABLE: Self::Property;
 
-fn is_ready(object: &Value) -> bool {
-    ready(object).is_some_and(|condition| condition["status"] == "True")
-}
-
-/// Runs a future on one thread whose time stands still while there is anything to do.
-pub(crate) fn in_stopped_time<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-    Ok(runtime.block_on(future))
-}
-
-/// The function that makes the bytes of a module that a scenario names.
-pub type Resolve = dyn Fn(&ModuleFile) -> anyhow::Result<Vec<u8>> + Send + Sync;
-
-/// A scenario that can be run in a setting.
-pub struct Simulation<'a> {
-    /// The setting in which it runs.
-    pub setting: &'a Setting,
-    /// The scenario's file, as in lines to replay.
-    pub file: String,
-    scenario: Scenario,
-    names: Names,
-    resolve: &'a Resolve,
-    seams: Option<Seams>,
-    must_be_ready: bool,
-    /// The total size of its modules.
-    pub(super) module_bytes: usize,
-    _modules: Vec<Module>,
-}
-
-/// The outcome of a run.
-#[derive(Clone, Debug)]
-pub struct RunOutcome {
-    /// How many writes, requests and events of the hosts there were while the plan happened.
-    pub writes: u32,
-    /// See `writes`.
-    pub requests: u32,
-    /// See `writes`.
-    pub events: u32,
-    /// The faults of the plan that happened.
-    pub hit: BTreeSet<Fault>,
-    /// The first property that did not hold.
-    pub broken: Option<Broken>,
-    /// The two values that show it, if there are two.
-    pub differing: Option<Differing>,
-    /// The first request at which a guest trapped: the text of its JSON.
-    pub trapped: Option<String>,
-    /// In a run without faults: how many times guests were called again after the scenario had converged.
-    pub forced: u64,
-    /// Everything that happened.
-    pub steps: Vec<TraceEntry>,
-    pub(super) evidence: Evidence,
-    /// All objects at the end.
-    left: Snapshot,
-}
-
-/// The measurements that properties are judged by.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Evidence {
-    /// The objects at the end, without what differs from run to run.
-    pub(super) end: BTreeMap<ObjectRef, Value>,
-    /// How many times the hosts created, deleted and otherwise changed each object.
-    pub(super) counts: BTreeMap<ObjectRef, properties::Counts>,
-    /// How many requests the hosts made.
-    pub(super) requests: u32,
-    /// See [`RunOutcome::forced`].
-    pub(super) forced: u64,
-    /// For each root, and each time that somebody changed it, how long it took until its status had observed the change.
-    pub(super) delays: BTreeMap<ObjectRef, Vec<Option<Duration>>>,
-}
-
-/// A run without faults, which other runs are compared with.
-pub struct Reference {
-    /// Its outcome.
-    pub outcome: RunOutcome,
-}
-
-impl<'a> Simulation<'a> {
-    /// Reads a scenario. `resolve` makes the bytes of its modules.
-    ///
-    /// # Errors
-    /// When the text is not a scenario.
-    pub fn new(setting: &'a Setting, file: &str, text: &str, resolve: &'a Resolve) -> anyhow::Result<Self> {
-        let stem = PathBuf::from(file);
-        let stem = stem.file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario").to_owned();
-        let names = Names { namespace: stem.chars().take(50).collect(), run: "sim".into() };
-        let scenario = Scenario::read(file, &names.fill(text))?;
-        for word in scenario.without.iter().flat_map(|without| &without.faults) {
-            let is_known =
-                word == RIVAL || word.parse::<OnWrite>().is_ok() || word.parse::<OnEvent>().is_ok();
-            ensure!(is_known, "{file}: without: {word:?} is no fault of writes or events, and not {RIVAL}");
-        }
-        let files: Vec<Vec<u8>> =
-            scenario.modules.values().filter_map(|module| resolve(module).ok()).collect();
-        let modules = files.iter().filter_map(|bytes| setting.engine.load(bytes, None).ok()).collect();
-        let module_bytes = files.iter().map(Vec::len).sum();
-        let file = file.to_owned();
-        Ok(Self {
-            setting,
-            file,
-            scenario,
-            names,
-            resolve,
-            seams: None,
-            must_be_ready: false,
-            module_bytes,
-            _modules: modules,
-        })
+    /// Whether this is the name of one of them.
+    fn has(name: &str) -> bool {
+        name.starts_with(Self::PREFIX)
     }
 
-    /// The same scenario with a seam between its hosts and everything else.
-    #[must_use]
-    pub fn with_seams(self, seams: Seams) -> Self {
-        Self { seams: Some(seams), ..self }
-    }
+    /// All classes.
+    fn classes() -> Vec<Self::Class>;
 
-    /// The same scenario with a stricter run without faults: every answer must fit the kinds of its objects, and every root must end Ready
-    /// unless a step expects otherwise.
-    #[must_use]
-    pub fn must_be_ready(self) -> Self {
-        Self { must_be_ready: true, ..self }
-    }
+    /// The classes of a plan of these faults.
+    fn classes_of(faults: &[Self::Fault]) -> Vec<Self::Class>;
+}
 
-    /// The scenario.
-    pub fn scenario(&self) -> &Scenario {
-        &self.scenario
-    }
+/// What can be run with plans.
+pub trait Simulate: Sized + Sync {
+    /// Its processes.
+    type Replicas: Replicas;
 
-    /// Runs it as its file says, without faults.
+    /// Its name in lines to replay.
+    fn name(&self) -> &str;
+
+    /// Runs a plan. The reference is its run without faults, unless this is that run.
     ///
     /// # Errors
     /// When the machine lacks the resources for a run.
-    pub fn reference(&self, seed: u64) -> anyhow::Result<Reference> {
-        Ok(Reference { outcome: self.run_as(seed, &Plan::default(), None)? })
-    }
-
-    /// Runs it with a plan.
-    ///
-    /// # Errors
-    /// As [`Simulation::reference`].
-    pub fn run(&self, seed: u64, plan: &Plan, reference: &Reference) -> anyhow::Result<RunOutcome> {
-        self.run_as(seed, plan, Some(reference))
-    }
-
-    fn run_as(&self, seed: u64, plan: &Plan, reference: Option<&Reference>) -> anyhow::Result<RunOutcome> {
-        clock::forbid();
-        let outcome = in_stopped_time(self.simulate(seed, plan, reference));
-        let touched = clock::touched();
-        let mut outcome = outcome?;
-        if let Some(touched) = touched {
-            let what = format!("a host asked the operating system for {touched}");
-            outcome.broken = Some(Broken { property: Property::Repeatable, step: None, what });
-        }
-        Ok(outcome)
-    }
-
-    async fn simulate(&self, seed: u64, plan: &Plan, reference: Option<&Reference>) -> RunOutcome {
-        let setting = self.setting;
-        let (engine, epoch, seams) = (&setting.engine, setting.epoch, self.seams.clone());
-        let world = World::new(&setting.base, engine, epoch, seed, plan, seams, &setting.spares);
-        if self.must_be_ready && reference.is_none() {
-            world.impure.compare_with(&setting.kinds);
-        }
-        let mut evidence = Evidence::default();
-        let lived = self.live(&world, plan, reference, &mut evidence).await.err();
-        // A guest that does not work may satisfy other properties by chance, so this error comes first.
-        let unfit = world.impure.unfit().map(|what| Broken { property: Property::Fits, step: None, what });
-        let unready = lived.clone().filter(|broken| broken.property == Property::Ready);
-        // An error at one step says more than its effect at the end.
-        let broken = properties::at_every_step(&world, plan, reference).or(lived);
-        let impure = world.impure.first().map(|what| Broken { property: Property::Pure, step: None, what });
-        let beyond =
-            world.impure.beyond().map(|what| Broken { property: Property::Bounded, step: None, what });
-        let broken = unfit.or(unready).or(impure).or(beyond).or(broken);
-        let differing =
-            broken.as_ref().and_then(|broken| differing::of(&world, broken, &evidence, reference));
-        world.arm(false);
-        world.kill_hosts();
-        let snapshot = world.server.snapshot();
-        let script = world.script();
-        RunOutcome {
-            writes: script.writes,
-            requests: script.requests,
-            events: script.events,
-            hit: script.hit.clone(),
-            broken,
-            differing,
-            trapped: world.impure.trapped(),
-            forced: evidence.forced,
-            steps: script.steps.clone(),
-            evidence,
-            left: snapshot,
-        }
-    }
-
-    async fn live(
+    fn outcome(
         &self,
-        world: &Arc<World>,
-        plan: &Plan,
-        reference: Option<&Reference>,
-        evidence: &mut Evidence,
-    ) -> Result<(), Broken> {
-        let converges = |what: String| broken(world, Property::Converges, what);
-        world.start_hosts().await.map_err(|error| converges(format!("{error:#}")))?;
-        let runner = Runner::new(world.as_ref(), &self.scenario, self.names.clone(), self.resolve);
-        let runner = match reference {
-            Some(_) => runner.with_patience(PATIENCE),
-            None => runner,
-        };
-        world.arm(true);
-        let judges_ready = self.must_be_ready && reference.is_none();
-        let never_ready = |only_stalled: bool| {
-            let what = self.unready(&world.server.snapshot(), only_stalled).filter(|_| judges_ready);
-            what.map_or(Ok(()), |what| Err(broken(world, Property::Ready, what)))
-        };
-        if let Err(failed) = runner.run_steps().await {
-            never_ready(true)?;
-            return Err(converges(format!("{failed}{}", unready(world))));
-        }
-        let rests = world.rest().await;
-        world.arm(false);
-        *evidence = properties::evidence(world, properties::masked(world));
-        // If the hosts do not come to rest, only a stalled root is worth reporting.
-        never_ready(!rests)?;
-        if !rests {
-            return Err(broken(world, Property::Bounded, "the hosts do not come to rest".into()));
-        }
-        if let Some(reference) = reference {
-            properties::counted(world, evidence, plan, reference)?;
-            properties::same_end(world, plan, &evidence.end, &reference.outcome.evidence.end)?;
-            properties::isolated(world, evidence, plan, reference)?;
-        }
-        if !world.has_hosts() {
-            return Ok(());
-        }
-        self.is_steady(world, reference.is_none(), evidence).await?;
-        self.ends(world).await
-    }
+        seed: u64,
+        plan: &Plan<FaultOf<Self>>,
+        reference: Option<&RunOutcome<Self::Replicas>>,
+    ) -> anyhow::Result<RunOutcome<Self::Replicas>>;
+}
 
-    /// The first root that is not Ready although no step expects that, and why.
-    fn unready(&self, snapshot: &Snapshot, only_stalled: bool) -> Option<String> {
-        let roots = properties::roots(snapshot);
-        let mut expected = roots.iter().filter(|root| !self.scenario.expects_unready(root));
-        expected.find_map(|root| properties::unready(root, snapshot.objects.get(root)?, only_stalled))
-    }
+/// What goes wrong in the runs of a simulation.
+pub type FaultOf<S> = <<S as Simulate>::Replicas as Replicas>::Fault;
 
-    /// Checks that nothing is left of its roots when they are deleted.
-    async fn ends(&self, world: &Arc<World>) -> Result<(), Broken> {
-        // The objects that a scenario orphaned on purpose have no owner.
-        let before = properties::orphans(&world.server.snapshot());
-        for root in properties::roots(&world.server.snapshot()) {
-            let _ = world.delete(&root, Cascade::Background).await;
-        }
-        world.rest().await;
-        let snapshot = world.server.snapshot();
-        let mut left = properties::roots(&snapshot).into_iter().chain(properties::orphans(&snapshot));
-        match left.find(|left| !before.contains(left)) {
-            Some(left) => {
-                let what = format!("the roots were deleted, and {left} is still there");
-                Err(broken(world, Property::NoOrphans, what))
-            }
-            None => Ok(()),
-        }
-    }
+/// Something that happened in a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceEntry {
+    /// When, since the run began.
+    pub at: Duration,
+    /// Who did it: a process, somebody, or the plan.
+    pub who: String,
+    /// What was done.
+    pub what: String,
+}
 
-    /// Checks that a converged scenario no longer changes, neither after another reconcile of its roots nor after a restart of the host.
-    async fn is_steady(
-        &self,
-        world: &Arc<World>,
-        often: bool,
-        evidence: &mut Evidence,
-    ) -> Result<(), Broken> {
-        let before = world.with_records(<[_]>::len);
-        let asked = world.impure.asked();
-        let ready = world.server.snapshot().objects;
-        let ready = properties::roots(&world.server.snapshot())
-            .iter()
-            .filter(|root| ready.get(root).is_some_and(|object| is_ready(object)))
-            .count();
-        for round in 0..if often { FORCED_RECONCILES } else { 1 } {
-            for root in properties::roots(&world.server.snapshot()) {
-                let patch =
-                    json!({"metadata": {"annotations": {names::ANNOTATION_RECONCILE_AT: round.to_string()}}});
-                // A root that is being deleted may be gone by now.
-                let _ = world.patch(&root, &patch).await;
-            }
-            world.advance(Duration::from_millis(500)).await;
-        }
-        world.advance(Duration::from_secs(20)).await;
-        if often {
-            evidence.forced = world.impure.asked() - asked;
-            let expected = u64::from(FORCED_RECONCILES) * ready as u64;
-            if evidence.forced < expected {
-                let what = format!(
-                    "{ready} roots were to be looked at {FORCED_RECONCILES} times, and guests were asked {} times",
-                    evidence.forced
-                );
-                return Err(broken(world, Property::Steady, what));
-            }
-        } else {
-            world.kill_hosts();
-            world
-                .start_hosts()
-                .await
-                .map_err(|error| broken(world, Property::Steady, format!("{error:#}")))?;
-            world.advance(Duration::from_secs(20)).await;
-        }
-        let changing = world.with_records(|records| {
-            let is_change = |record: &&pintle_simulator::Record| {
-                is_host(&record.seen.client)
-                    && record.seen.verb.is_mutating()
-                    && record.seen.resource != "leases"
-                    && record.seen.resource != "events"
-            };
-            records.iter().skip(before).find(is_change).map(|record| {
-                let seen = &record.seen;
-                (seen.number, described(seen))
-            })
-        });
-        match changing {
-            Some((number, what)) => Err(Broken {
-                property: Property::Steady,
-                step: world.step_of(number),
-                what: format!("nothing is left to do, and yet: {what}"),
-            }),
-            None => Ok(()),
-        }
+impl Display for TraceEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>9.3} s  {:<8} {}", self.at.as_secs_f64(), self.who, self.what)
     }
 }
 
-impl RunOutcome {
+/// A property that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken<P> {
+    /// The property.
+    pub property: P,
+    /// When it was seen, since the run began.
+    pub at: Option<Duration>,
+    /// What was found instead.
+    pub what: String,
+}
+
+impl<P> Broken<P> {
+    pub(crate) fn new(property: P, what: impl Into<String>) -> Self {
+        Self { property, at: None, what: what.into() }
+    }
+
+    pub(crate) fn at(property: P, at: Duration, what: String) -> Self {
+        Self { property, at: Some(at), what }
+    }
+}
+
+impl<P: Display> Display for Broken<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.property, self.what.trim_end())?;
+        self.at.map_or(Ok(()), |at| write!(f, "\n  at {:.3} s", at.as_secs_f64()))
+    }
+}
+
+/// The outcome of a run.
+pub struct RunOutcome<R: Replicas> {
+    /// How many requests the processes made while the plan happened.
+    pub requests: u32,
+    /// Which of them write, counted from 1.
+    pub writes: Vec<u32>,
+    /// How many events their watches brought.
+    pub events: u32,
+    /// The faults of the plan that happened.
+    pub hit: BTreeSet<R::Fault>,
+    /// The first property that did not hold.
+    pub broken: Option<Broken<R::Property>>,
+    /// Everything that happened.
+    pub steps: Vec<TraceEntry>,
+    /// What else is known of it.
+    pub evidence: R::Evidence,
+    /// All objects at the end.
+    pub(crate) left: Snapshot,
+}
+
+impl<R: Replicas> RunOutcome<R> {
     /// A text that is equal for two runs exactly if the same happened in both. Each call makes it anew, because few runs are compared.
     pub fn hash(&self) -> String {
-        let mut text = String::new();
-        for step in &self.steps {
-            text.push_str(&format!("{step}\n"));
-        }
-        for (reference, object) in &self.left.objects {
-            text.push_str(&format!("{reference} {object}\n"));
-        }
-        Digest::of(text.as_bytes()).to_string()
+        let steps = self.steps.iter().map(|step| format!("{step}\n"));
+        let left = self.left.objects.iter().map(|(reference, object)| format!("{reference} {object}\n"));
+        Digest::of(steps.chain(left).collect::<String>().as_bytes()).to_string()
+    }
+
+    /// The steps until a property was seen to be broken.
+    pub fn until_broken(&self) -> &[TraceEntry] {
+        let at = self.broken.as_ref().and_then(|broken| broken.at).unwrap_or(Duration::MAX);
+        &self.steps[..self.steps.partition_point(|step| step.at <= at)]
     }
 
     /// The steps that led to the broken property, for people: the actions of the plan and of users, and this many of the last steps.
     pub fn last_steps(&self, last: usize) -> String {
-        let at = self.broken.as_ref().and_then(|broken| broken.step.as_ref());
-        let until = at.and_then(|step| self.steps.iter().rposition(|found| found == step));
-        let until = until.map_or(self.steps.len(), |at| at + 1);
-        let from = until.saturating_sub(last);
+        let steps = self.until_broken();
+        let from = steps.len().saturating_sub(last);
         let mut text = String::new();
         let mut is_left_out = false;
-        for (index, step) in self.steps.iter().take(until).enumerate() {
+        for (index, step) in steps.iter().enumerate() {
             if index >= from || matches!(step.who.as_str(), "plan" | "user" | "somebody") {
                 if std::mem::take(&mut is_left_out) {
                     text.push_str("  ...\n");
@@ -469,24 +172,23 @@ impl RunOutcome {
     }
 }
 
-/// Why roots are not ready, from their own statuses. This is often the reason why a step does not reach what it expects.
-fn unready(world: &World) -> String {
-    let snapshot = world.server.snapshot();
-    let mut lines = String::new();
-    for root in properties::roots(&snapshot) {
-        let conditions = snapshot.objects.get(&root).and_then(|object| object.pointer("/status/conditions"));
-        let conditions = conditions.and_then(Value::as_array).into_iter().flatten();
-        for condition in
-            conditions.filter(|one| one["type"] == pintle_core::conditions::READY && one["status"] != "True")
-        {
-            let text = |key: &str| condition[key].as_str().unwrap_or_default();
-            lines.push_str(&format!("  {root} says: {}: {}\n", text("reason"), text("message")));
-        }
-    }
-    lines
+/// Runs a future on one thread whose time stands still while there is anything to do.
+pub(crate) fn in_stopped_time<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    Ok(runtime.block_on(future))
 }
 
-fn broken(world: &World, property: Property, what: String) -> Broken {
-    let step = world.script().steps.last().cloned();
-    Broken { property, step, what }
+/// Carries out a run, which must not depend on the operating system.
+pub(crate) fn repeatable<R: Replicas>(
+    run: impl Future<Output = RunOutcome<R>>,
+) -> anyhow::Result<RunOutcome<R>> {
+    clock::forbid();
+    let outcome = in_stopped_time(run);
+    let touched = clock::touched();
+    let mut outcome = outcome?;
+    if let Some(touched) = touched {
+        let what = format!("a process asked the operating system for {touched}");
+        outcome.broken = Some(Broken::new(R::REPEATABLE, what));
+    }
+    Ok(outcome)
 }

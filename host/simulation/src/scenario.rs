@@ -29,11 +29,11 @@ mod matching;
 mod run;
 mod short;
 
-pub use backend::{Backend, Call, CallScope, Mark};
+pub use backend::{Backend, Call, Mark};
 pub use custom_kind::API_VERSION as CUSTOM_API_VERSION;
 pub use format::{
     Bytes, Calls, Cascade, ConditionIs, CustomKind, Deletion, Edit, Expectation, Fixture, ModuleFile, Only,
-    OnlyOn, PlanExpectation, Scenario, ScenarioError, ScenarioStep, Stop, Swap, Target, UidIs, Without,
+    OnlyOn, PlanExpectation, Scenario, ScenarioStep, Stop, Swap, UidIs, Without,
 };
 pub use matching::differences;
 pub use run::{Failed, Names, Runner};

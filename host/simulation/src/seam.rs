@@ -17,8 +17,9 @@ use pintle_offline as offline;
 use pintle_operator::CallGuest;
 use pintle_schema::fit::Kinds;
 use pintle_simulator::Lost;
-use pintle_wit::{Beyond, Response, Weight, reasons};
+use pintle_wit::{Beyond, Weight, reasons};
 use serde_json::Value;
+use tower::Service as _;
 
 /// A request of a host.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,69 +70,65 @@ pub type Seams = Arc<dyn Fn() -> Arc<dyn Seam> + Send + Sync>;
 pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Sends a request through a seam.
-pub(super) async fn through<S, B>(
+pub(super) async fn through<B>(
     seam: Arc<dyn Seam>,
-    mut service: S,
+    mut service: pintle_simulator::Service,
     request: http::Request<B>,
 ) -> Result<http::Response<Body>, Lost>
 where
-    S: tower::Service<
-            http::Request<Full<Bytes>>,
-            Response = http::Response<pintle_simulator::Body>,
-            Error = Lost,
-        >,
     B: http_body::Body + Send,
     B::Data: Send,
 {
     let (mut head, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| Lost)?.to_bytes();
     let path = head.uri.path_and_query().map_or_else(String::new, ToString::to_string);
-    let mut sent = Sent {
-        method: head.method.to_string(),
-        path,
-        body: serde_json::from_slice(&body).unwrap_or_default(),
-    };
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    let mut sent = Sent { method: head.method.to_string(), path, body };
     if let Some(pretended) = seam.request(&mut sent) {
-        return Ok(response(200, pretended.to_string().into()));
+        return Ok(response(200, &pretended));
     }
     head.uri = sent.path.parse().map_err(|_| Lost)?;
     let bytes = if sent.body.is_null() { Bytes::new() } else { Bytes::from(sent.body.to_string()) };
     let reply = service.call(http::Request::from_parts(head, Full::new(bytes))).await?;
-    if sent.path.contains("watch=true") && reply.status().is_success() {
-        let (head, body) = reply.into_parts();
+    let (head, body) = reply.into_parts();
+    if sent.path.contains("watch=true") && head.status.is_success() {
         let shown = move |bytes: Bytes| {
             let mut event: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-            match seam.event(&sent.path, &mut event) {
-                // The type comes first, as from the API server.
-                true => format!("{{\"type\":{},\"object\":{}}}\n", event["type"], event["object"]).into(),
-                false => Bytes::new(),
+            if !seam.event(&sent.path, &mut event) {
+                return Bytes::new();
             }
+            // The type comes first, as from the API server.
+            format!("{{\"type\":{},\"object\":{}}}\n", event["type"], event["object"]).into()
         };
         let body = body.map_frame(move |frame| frame.map_data(&shown)).boxed_unsync();
         return Ok(http::Response::from_parts(head, body));
     }
-    let (head, body) = reply.into_parts();
     let bytes = body.collect().await.map_err(|_| Lost)?.to_bytes();
-    let mut value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let mut value = serde_json::from_slice(&bytes).unwrap_or_default();
     let mut code = head.status.as_u16();
     seam.reply(&sent, &mut code, &mut value);
-    Ok(response(code, value.to_string().into()))
+    Ok(response(code, &value))
 }
 
-fn response(code: u16, bytes: Bytes) -> http::Response<Body> {
-    let mut response = http::Response::new(Full::new(bytes).boxed_unsync());
+fn response(code: u16, body: &Value) -> http::Response<Body> {
+    let mut response = http::Response::new(Full::new(body.to_string().into()).boxed_unsync());
     *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::BAD_GATEWAY);
     response
 }
 
-/// Counts the calls of guests, and records where an answer did not depend only on its request.
+/// Counts the calls of guests, and records what is wrong with their answers.
 #[derive(Debug, Default)]
 pub(super) struct Impure {
-    found: Mutex<Option<Caught>>,
-    beyond: Mutex<Option<String>>,
-    kinds: OnceLock<Arc<Kinds>>,
-    unfit: Mutex<Option<String>>,
-    trapped: Mutex<Option<String>>,
+    /// Answers must have only fields that these kinds have, if there are any.
+    kinds: Option<Arc<Kinds>>,
+    /// Where an answer did not depend only on its request.
+    pub(super) caught: OnceLock<Caught>,
+    /// A parsed answer that took more memory than its call was granted.
+    pub(super) beyond: OnceLock<String>,
+    /// A field of an answer that its kind does not have.
+    pub(super) unfit: OnceLock<String>,
+    /// The first request at which a guest trapped.
+    pub(super) trapped: OnceLock<String>,
     asked: AtomicU64,
 }
 
@@ -145,64 +142,8 @@ pub(super) struct Caught {
 }
 
 impl Impure {
-    pub(super) fn caught(&self) -> Option<Caught> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// A parsed answer that took more memory than its call was granted.
-    pub(super) fn beyond(&self) -> Option<String> {
-        self.beyond.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// From now on, checks that answers have only fields that their kinds have.
-    pub(super) fn compare_with(&self, kinds: &Arc<Kinds>) {
-        // A second call would set the same value.
-        let _ = self.kinds.set(Arc::clone(kinds));
-    }
-
-    /// A field of an answer that its kind does not have.
-    pub(super) fn unfit(&self) -> Option<String> {
-        self.unfit.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The first request at which a guest trapped.
-    pub(super) fn trapped(&self) -> Option<String> {
-        self.trapped.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn note_trap(&self, error: &CallError, request: &str) {
-        if error.origin == Origin::Engine && error.failure.reason == reasons::TRAP {
-            let mut trapped = self.trapped.lock().unwrap_or_else(PoisonError::into_inner);
-            trapped.get_or_insert_with(|| request.to_owned());
-        }
-    }
-
-    fn fit(&self, response: &Response) {
-        let Some(kinds) = self.kinds.get() else { return };
-        if let Err(failure) = offline::run::fits(kinds, response) {
-            self.unfit.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure.to_string());
-        }
-    }
-
-    /// Checks that a parsed answer takes no more memory than its call was granted.
-    fn weigh(&self, answer: &Answer, limits: &CallLimits) {
-        let weight = Weight::of(&answer.text, limits.response).map(|weight| weight.parsed_bytes());
-        let granted = limits.response.parsed_bytes;
-        let what = match weight {
-            Ok(bytes) if bytes <= granted && answer.stats.peak_memory_bytes <= limits.memory_bytes => return,
-            Ok(bytes) => format!(
-                "of an answer values of up to {bytes} bytes were made, and the call was granted {granted}, and {} bytes of linear memory",
-                limits.memory_bytes
-            ),
-            Err(beyond) => {
-                let what = match beyond {
-                    Beyond::Values(_) => "it has too many values",
-                    Beyond::Depth(_) => "it is nested too deep",
-                };
-                format!("values were made of an answer that goes beyond its limits: {what}")
-            }
-        };
-        self.beyond.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
+    pub(super) fn new(kinds: Option<Arc<Kinds>>) -> Self {
+        Self { kinds, ..Self::default() }
     }
 
     /// How many times hosts called a guest.
@@ -210,12 +151,35 @@ impl Impure {
         self.asked.load(Ordering::Relaxed)
     }
 
-    pub(super) fn first(&self) -> Option<String> {
-        self.caught().map(|caught| format!("{} the guest answered otherwise", caught.how))
+    fn judge(&self, request: &str, limits: &CallLimits, called: &Result<Answer, CallError>) {
+        match called {
+            Ok(answer) => {
+                let fits = self.kinds.as_ref().map(|kinds| offline::run::fits(kinds, &answer.response));
+                if let Some(Err(failure)) = fits {
+                    self.unfit.get_or_init(|| failure.to_string());
+                }
+                if let Some(what) = beyond(answer, limits) {
+                    self.beyond.get_or_init(|| what);
+                }
+            }
+            Err(error) if error.origin == Origin::Engine && error.failure.reason == reasons::TRAP => {
+                self.trapped.get_or_init(|| request.to_owned());
+            }
+            Err(_) => {}
+        }
     }
+}
 
-    fn say(&self, what: impl FnOnce() -> Caught) {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(what);
+/// How a parsed answer took more memory than its call was granted, if it did.
+fn beyond(answer: &Answer, limits: &CallLimits) -> Option<String> {
+    let (granted, memory) = (limits.response.parsed_bytes, limits.memory_bytes);
+    match Weight::of(&answer.text, limits.response).map(|weight| weight.parsed_bytes()) {
+        Ok(bytes) if bytes <= granted && answer.stats.peak_memory_bytes <= memory => None,
+        Ok(bytes) => Some(format!(
+            "of an answer values of up to {bytes} bytes were made, and the call was granted {granted}, and {memory} bytes of linear memory"
+        )),
+        Err(Beyond::Values(_)) => Some("values were made of an answer that has too many of them".into()),
+        Err(Beyond::Depth(_)) => Some("values were made of an answer that is nested too deep".into()),
     }
 }
 
@@ -226,19 +190,14 @@ pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> Call
         impure.asked.fetch_add(1, Ordering::Relaxed);
         let call = |text: &str| ask(guest, text, limits, seam.as_deref());
         let first = call(text);
-        match &first {
-            Ok(answer) => {
-                impure.weigh(answer, limits);
-                impure.fit(&answer.response);
-            }
-            Err(error) => impure.note_trap(error, text),
-        }
+        impure.judge(text, limits, &first);
         // A request of a sound host that this guest already got, in any run, has been checked.
         if seam.is_none() && !is_new(guest, text) {
             return first;
         }
         // An answer that ran out of fuel or memory proves nothing, and takes long.
-        if impure.first().is_some() || first.as_ref().is_err_and(|error| error.origin == Origin::Engine) {
+        if impure.caught.get().is_some() || first.as_ref().is_err_and(|error| error.origin == Origin::Engine)
+        {
             return first;
         }
         let said = |answer: &Result<Answer, CallError>| match answer {
@@ -250,7 +209,7 @@ pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> Call
         let compare = |text: &str, how: &'static str| {
             let again = call(text);
             if said(&again) != said(&first) {
-                impure.say(|| Caught { how, first: said(&first), again: said(&again) });
+                impure.caught.get_or_init(|| Caught { how, first: said(&first), again: said(&again) });
             }
         };
         compare(text, "asked the same again");

@@ -2,29 +2,68 @@
 
 use std::{
     any::Any,
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
-use pintle_runtime::clock;
-
-use super::{
-    Broken, Class, Plan, Property, Replay, RunOutcome, Simulation,
-    choice::{Chosen, Effort, Subject},
+use crate::{
+    plan::{AnyFault, Plan, Replay},
+    run::{Broken, FaultOf, Replicas, RunOutcome, Simulate},
 };
+
+/// What is run with plans.
+pub struct Subject<S: Simulate> {
+    /// How it is run.
+    pub simulation: S,
+    /// Its run without faults.
+    pub reference: RunOutcome<S::Replicas>,
+}
+
+impl<S: Simulate> Subject<S> {
+    /// Runs a plan.
+    ///
+    /// # Errors
+    /// When the machine lacks the resources for a run.
+    pub fn run(&self, seed: u64, plan: &Plan<FaultOf<S>>) -> anyhow::Result<RunOutcome<S::Replicas>> {
+        self.simulation.outcome(seed, plan, Some(&self.reference))
+    }
+
+    /// The line that repeats a run.
+    pub fn replay(&self, seed: u64, plan: Plan<FaultOf<S>>) -> Replay<FaultOf<S>> {
+        Replay { scenario: self.simulation.name().to_owned(), seed, plan }
+    }
+}
+
+/// The subject with this name.
+pub fn subject<'s, S: Simulate>(subjects: &'s [Subject<S>], name: &str) -> Option<&'s Subject<S>> {
+    subjects.iter().find(|subject| subject.simulation.name() == name)
+}
+
+/// The size of a search.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// The number of plans.
+    pub plans: usize,
+    /// The seed that the choice of plans begins with.
+    pub seed: u64,
+    /// The number of runs at the same time.
+    pub threads: usize,
+    /// The most failures that are shortened and kept.
+    pub failures_max: usize,
+    /// One in this many plans is run twice, to see that both runs are the same. With 0, none is.
+    pub again_every: usize,
+}
 
 /// A run that broke a property.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// The line that repeats it, with as few faults as possible.
-    pub replay: Replay,
+pub struct Failure<R: Replicas> {
+    /// The line that repeats it, with as little as possible in it.
+    pub replay: Replay<R::Fault>,
     /// The outcome of that line.
-    pub outcome: RunOutcome,
+    pub outcome: RunOutcome<R>,
 }
 
 /// The number of plans of a class.
@@ -37,42 +76,47 @@ pub struct Count {
 }
 
 /// The result of many runs.
-#[derive(Clone, Debug, Default)]
-pub struct Tally {
-    /// How many distinct plans were run.
+pub struct Tally<R: Replicas> {
+    /// How many plans were run.
     pub plans: usize,
     /// How many plans of each class there were.
-    pub by_class: BTreeMap<Class, Count>,
-    /// How many plans of each scenario there were, and how long they took together.
-    pub by_scenario: BTreeMap<String, (usize, Duration)>,
+    pub by_class: BTreeMap<R::Class, Count>,
     /// How many had a fault that happened.
     pub hit: usize,
     /// How many were run twice, to see that both runs are the same.
     pub repeated: usize,
     /// The runs that broke a property, at most as many as the search was asked to keep.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<Failure<R>>,
     /// How many runs broke a property in total.
     pub failed: usize,
 }
 
-impl Tally {
-    fn count(&mut self, simulation: &Simulation<'_>, plan: &Plan, outcome: &RunOutcome, took: Duration) {
+impl<R: Replicas> Default for Tally<R> {
+    fn default() -> Self {
+        Self { plans: 0, by_class: BTreeMap::new(), hit: 0, repeated: 0, failures: Vec::new(), failed: 0 }
+    }
+}
+
+impl<R: Replicas> Tally<R> {
+    fn count(&mut self, replay: &Replay<R::Fault>, outcome: &RunOutcome<R>) {
         self.plans += 1;
+        self.failed += usize::from(outcome.broken.is_some());
         self.hit += usize::from(!outcome.hit.is_empty());
-        let of_scenario = self.by_scenario.entry(simulation.file.clone()).or_default();
-        *of_scenario = (of_scenario.0 + 1, of_scenario.1 + took);
-        let hit = Plan(outcome.hit.iter().copied().collect()).kinds();
-        for kind in plan.kinds() {
-            let count = self.by_class.entry(kind).or_default();
+        let hit: Vec<R::Fault> = outcome.hit.iter().copied().collect();
+        let hit = R::classes_of(&hit);
+        for class in R::classes_of(&replay.plan.0) {
+            let is_hit = hit.contains(&class);
+            let count = self.by_class.entry(class).or_default();
             count.run += 1;
-            count.hit += usize::from(hit.contains(&kind));
+            count.hit += usize::from(is_hit);
         }
     }
 
     /// The classes of which no plan came to pass. A search that finds nothing because it no longer reaches anything proves nothing.
-    pub fn lacking(&self) -> Vec<Class> {
-        let came_to_pass = |class: &Class| self.by_class.get(class).is_some_and(|count| count.hit > 0);
-        Class::ALL.into_iter().filter(|class| !came_to_pass(class)).collect()
+    pub fn lacking(&self) -> Vec<R::Class> {
+        let mut classes = R::classes();
+        classes.retain(|class| self.by_class.get(class).is_none_or(|count| count.hit == 0));
+        classes
     }
 }
 
@@ -81,42 +125,32 @@ impl Tally {
 ///
 /// # Errors
 /// If the machine lacks the resources for a run, or a run panicked.
-pub fn search(
-    subjects: &[Subject<'_>],
-    plans: &[Chosen],
+pub fn search<S: Simulate>(
+    subjects: &[Subject<S>],
+    plans: &[Replay<FaultOf<S>>],
     effort: &Effort,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> anyhow::Result<Tally> {
-    let tally = Mutex::new((Tally::default(), Vec::new()));
-    on_threads(effort.threads, plans, |number, chosen| {
-        let Some(subject) = subjects.get(chosen.subject) else { return Ok(()) };
+) -> anyhow::Result<Tally<S::Replicas>> {
+    let tally = Mutex::new(Tally::<S::Replicas>::default());
+    let broke = on_threads(effort.threads, plans, |number, replay| {
+        let Some(subject) = subject(subjects, &replay.scenario) else { return Ok(false) };
         let is_again = effort.again_every > 0 && number.is_multiple_of(effort.again_every);
-        let begun = clock::monotonic();
-        let outcome = run(subject, chosen, is_again)?;
-        let took = clock::monotonic().saturating_sub(begun);
+        let outcome = run(subject, replay, is_again)?;
         let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-        tally.0.count(&subject.simulation, &chosen.plan, &outcome, took);
-        tally.0.repeated += usize::from(is_again);
-        if outcome.broken.is_some() {
-            tally.0.failed += 1;
-            tally.1.push(number);
-        }
-        let (done, failed) = (tally.0.plans, tally.0.failed);
+        tally.count(replay, &outcome);
+        tally.repeated += usize::from(is_again);
+        let (done, failed) = (tally.plans, tally.failed);
         drop(tally);
         progress(done, failed);
-        Ok(())
+        Ok(outcome.broken.is_some())
     })?;
-    let (mut tally, mut failed) = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // The order of the threads must not affect the result.
-    failed.sort_unstable();
-    for number in failed {
+    let mut tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for (replay, _) in plans.iter().zip(broke).filter(|(_, broke)| *broke) {
         if tally.failures.len() >= effort.failures_max {
             break;
         }
-        if let Some(chosen) = plans.get(number)
-            && let Some(subject) = subjects.get(chosen.subject)
-        {
-            let failure = shorten(subject, chosen.seed, &chosen.plan)?;
+        if let Some(subject) = subject(subjects, &replay.scenario) {
+            let failure = shorten(subject, replay)?;
             // Several plans may shorten to the same one.
             if !tally.failures.iter().any(|other| other.replay == failure.replay) {
                 tally.failures.push(failure);
@@ -126,44 +160,53 @@ pub fn search(
     Ok(tally)
 }
 
-/// Does this with each plan and its number, on so many threads.
+/// Does this with each and its number, on so many threads. The results are in the order of what they are of.
 ///
 /// # Errors
-/// The first that there was on a thread, which ends that thread.
-pub(crate) fn on_threads<T: Sync>(
+/// One that there was on a thread, which ends that thread.
+pub fn on_threads<T: Sync, U: Send>(
     threads: usize,
-    plans: &[T],
-    run: impl Fn(usize, &T) -> anyhow::Result<()> + Sync,
-) -> anyhow::Result<()> {
+    all: &[T],
+    work: impl Fn(usize, &T) -> anyhow::Result<U> + Sync,
+) -> anyhow::Result<Vec<U>> {
     let next = AtomicUsize::new(0);
-    let work = || loop {
-        let number = next.fetch_add(1, Ordering::Relaxed);
-        let Some(plan) = plans.get(number) else { return Ok(()) };
-        run(number, plan)?;
+    let on_one = || {
+        let mut done = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(one) = all.get(number) else { return anyhow::Ok(done) };
+            done.push((number, work(number, one)?));
+        }
     };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| {
-            thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the search panicked")))
-        })
-    })
+    let mut done = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(on_one)).collect();
+        let mut done = Vec::new();
+        for thread in threads {
+            done.extend(thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the search panicked")))?);
+        }
+        anyhow::Ok(done)
+    })?;
+    done.sort_by_key(|(number, _)| *number);
+    Ok(done.into_iter().map(|(_, result)| result).collect())
 }
 
 /// Runs a plan. With `again`, runs it twice, and both runs must be the same.
-fn run(subject: &Subject<'_>, chosen: &Chosen, again: bool) -> anyhow::Result<RunOutcome> {
-    let simulation = &subject.simulation;
+fn run<S: Simulate>(
+    subject: &Subject<S>,
+    replay: &Replay<FaultOf<S>>,
+    again: bool,
+) -> anyhow::Result<RunOutcome<S::Replicas>> {
     let once = || {
-        let run = || simulation.run(chosen.seed, &chosen.plan, &subject.reference);
+        let run = || subject.run(replay.seed, &replay.plan);
         catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-            let replay =
-                Replay { scenario: simulation.file.clone(), seed: chosen.seed, plan: chosen.plan.clone() };
-            Err(anyhow::anyhow!("a run panicked: {}\n  --replay '{replay}'", said(panic.as_ref())))
+            let said = said(panic.as_ref());
+            Err(anyhow::anyhow!("a run panicked: {said}\n  --replay '{replay}'"))
         })
     };
     let mut outcome = once()?;
     if again && once()?.hash() != outcome.hash() {
-        let what = "the same plan did not lead to the same run".into();
-        outcome.broken.get_or_insert(Broken { property: Property::Repeatable, step: None, what });
+        let what = "the same plan did not lead to the same run";
+        outcome.broken.get_or_insert(Broken::new(S::Replicas::REPEATABLE, what));
     }
     Ok(outcome)
 }
@@ -173,44 +216,33 @@ fn said(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it did not say why")
 }
 
-/// Removes faults from a plan as long as a property still breaks.
-///
-/// # Errors
-/// If the machine lacks the resources for a run.
-pub fn shorten(subject: &Subject<'_>, seed: u64, plan: &Plan) -> anyhow::Result<Failure> {
-    let simulation = &subject.simulation;
-    let mut plan = plan.clone();
-    let mut outcome = simulation.run(seed, &plan, &subject.reference)?;
-    // Once a fault is removed, another one may no longer be needed, so all are tried again.
-    let mut at = 0;
-    while plan.0.len() > 1 && at < plan.0.len() {
-        let mut fewer = plan.clone();
-        fewer.0.remove(at);
-        let found = simulation.run(seed, &fewer, &subject.reference)?;
-        if found.broken.is_some() {
-            (plan, outcome, at) = (fewer, found, 0);
-        } else {
-            at += 1;
+/// Takes as much as possible from a line as long as a property still breaks.
+fn shorten<S: Simulate>(
+    subject: &Subject<S>,
+    replay: &Replay<FaultOf<S>>,
+) -> anyhow::Result<Failure<S::Replicas>> {
+    let outcome = subject.run(replay.seed, &replay.plan)?;
+    let mut failure = Failure { replay: replay.clone(), outcome };
+    let mut shorter = VecDeque::from(AnyFault::shorter(replay));
+    while let Some(replay) = shorter.pop_front() {
+        let outcome = subject.run(replay.seed, &replay.plan)?;
+        if outcome.broken.is_some() {
+            // Once a fault is removed, another one may no longer be needed, so all are tried again.
+            shorter = AnyFault::shorter(&replay).into();
+            failure = Failure { replay, outcome };
         }
     }
-    // A plan with one fault uses the seed only for names and uids.
-    let mut seed = seed;
-    if seed != 0 {
-        let found = simulation.run(0, &plan, &subject.reference)?;
-        if found.broken.is_some() {
-            (seed, outcome) = (0, found);
-        }
-    }
-    Ok(Failure { replay: Replay { scenario: simulation.file.clone(), seed, plan }, outcome })
+    Ok(failure)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Class, Hosts};
 
     #[test]
     fn a_class_of_which_no_plan_came_to_pass_is_lacking() {
-        let mut tally = Tally::default();
+        let mut tally = Tally::<Hosts>::default();
         tally.by_class.insert(Class::Crash, Count { run: 9, hit: 1 });
         tally.by_class.insert(Class::LostWrite, Count { run: 9, hit: 0 });
         let lacking = tally.lacking();

@@ -2,55 +2,82 @@
 //! swapped, and a [`Plan`] says what goes wrong between the gateways and the API server.
 //!
 //! A [`Setting`] is a cluster with the Views of guest-farm. A [`Simulation`] runs a copy of it, on one thread whose time stands still until
-//! nothing is left to do. What users do follows from the seed. A garbage collector works on what Llamas own, through the view. [`search`](mod@search) runs many plans, and shortens those that break a
-//! [`Property`].
+//! nothing is left to do. What users do follows from the seed. A garbage collector works on what Llamas own, through the view.
+//! [`choice`] makes plans.
 
+pub mod choice;
 mod collector;
+mod fault;
 mod gateways;
 mod guests;
 mod informer;
 mod ledger;
 mod objects;
-mod plan;
 mod properties;
 mod rights;
 mod script;
-pub mod search;
 mod users;
 mod world;
 
-use std::{
-    collections::BTreeSet,
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, ensure};
 use jiff::Timestamp;
 use pintle_api::module_objects;
 use pintle_engine::{Digest, Engine, Module};
 use pintle_offline as offline;
-use pintle_runtime::clock;
 use pintle_simulator::{Act, ApiServer, Options};
 use pintle_wit::names::ANNOTATION_SUSPEND;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    run::{EPOCH, SETTING, in_stopped_time},
-    script::TraceEntry,
+    run::{EPOCH, Replicas, SETTING, Simulate, in_stopped_time, repeatable},
     seam::Seams,
+    search,
 };
 use collector::Collector;
-use gateways::{Request, Setup};
-use guests::Guests;
+use gateways::Request;
 use informer::{Begin, Informer};
 use ledger::Ledger;
-use world::{Made, World, view};
+use rights::Rights;
+use world::{World, view};
 
-pub use plan::{Fault, OnEvent, OnRequest, Plan, Replay, STEPS, VIEWS};
-pub use properties::{Broken, Property};
+pub use fault::{Fault, OnEvent, OnRequest, Plan, Replay, VIEWS};
+pub use gateways::Gateways;
+pub use properties::Property;
+
+/// The outcome of a run of the gateway.
+pub type RunOutcome = crate::run::RunOutcome<Gateways>;
+
+/// A property that did not hold.
+type Broken = crate::run::Broken<Property>;
+
+/// The gateway, and the run that says how many places there are.
+pub type Subject<'a> = search::Subject<Simulation<'a>>;
+
+impl Replicas for Gateways {
+    type Fault = Fault;
+    type Class = String;
+    type Property = Property;
+    type Evidence = ();
+
+    const PREFIX: &'static str = "gateway-";
+    const REPEATABLE: Property = Property::Repeatable;
+
+    fn classes() -> Vec<String> {
+        let of_requests = OnRequest::ALL.iter().map(|what| format!("r={}", what.word()));
+        let of_events = OnEvent::ALL.iter().map(|what| format!("e={}", what.word()));
+        of_requests.chain(of_events).chain(["lag", "stale", "two"].map(String::from)).collect()
+    }
+
+    fn classes_of(faults: &[Fault]) -> Vec<String> {
+        let mut classes: Vec<String> = faults.iter().filter_map(Fault::class).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        classes
+    }
+}
 
 /// The namespace in which everything happens.
 const NAMESPACE: &str = "farm";
@@ -96,45 +123,36 @@ impl Setting {
         let other = Digest::of(&bytes[1]);
         let mut objects = pintle_api::crds();
         objects.push(api_services());
-        for name in [pintle_api::NAMESPACE, NAMESPACE] {
-            objects.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
-        }
+        let namespaces = [pintle_api::NAMESPACE, NAMESPACE].into_iter();
+        objects.extend(
+            namespaces
+                .map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})),
+        );
         objects.push(json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {},
             "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"}}));
         for (name, bytes) in MODULES.iter().zip(&bytes) {
             objects.extend(module_objects(name, bytes, &Digest::of(bytes).to_string()));
         }
-        objects.extend(sample.iter().cloned().map(with_more_than_is_shown).map(omitting));
+        objects.extend(sample.iter().cloned().map(adapted));
         objects.extend(["a", "b"].map(|name| objects::new_record(name, 10)));
         let empty = ApiServer::new(Options::default());
-        let setup = Setup {
-            server: empty.clone(),
-            engine: engine.clone(),
-            seed: SETTING,
-            guests: Arc::new(Guests::new(other)),
-            upstream: None,
-            front: None,
-        };
         let (base, epoch) = in_stopped_time(async {
-            let world = World::new(Made { base: &empty, epoch: EPOCH, plan: &Plan::default(), setup });
+            let gateways = Gateways::new(&engine, other, SETTING, (None, None));
+            let world = World::new(&empty, EPOCH, SETTING, &Plan::default(), gateways);
+            world.server.set_access(Box::new(Rights));
             for object in objects {
-                let done = world.server.act("keeper", &Act::Create(object.clone()));
-                done.map_err(|failure| {
-                    anyhow::anyhow!("{} {}: {failure:?}", object["kind"], object["metadata"]["name"])
-                })?;
+                let name = format!("{} {}", object["kind"], object["metadata"]["name"]);
+                let done = world.server.act("keeper", &Act::Create(object));
+                done.map_err(|failure| anyhow::anyhow!("{name}: {failure:?}"))?;
             }
-            world.start_gateways().await?;
+            world.start().await?;
             tokio::time::sleep(QUIET).await;
             for name in ["llamas", "farmpods"] {
-                let view =
-                    world.server.object(&view(name)).with_context(|| format!("there is no View {name}"))?;
-                ensure!(
-                    view.pointer("/status/active/epoch").is_some(),
-                    "View {name} is not served: {}",
-                    view["status"]
-                );
+                let status = world.server.object(&view(name)).map(|view| view["status"].clone());
+                let status = status.with_context(|| format!("there is no View {name}"))?;
+                ensure!(status["active"]["epoch"].is_u64(), "View {name} is not served: {status}");
             }
-            world.end();
+            world.kill();
             anyhow::Ok((world.server.clone(), world.now()))
         })??;
         base.compact();
@@ -155,25 +173,17 @@ fn api_services() -> Value {
     }})
 }
 
-/// A CRD of the farm with a field of the spec that no view reads or writes, so that it shows when one is lost. The View of Llamas shows an
-/// annotation of the host's, which nobody can write through it.
-fn with_more_than_is_shown(mut object: Value) -> Value {
+/// An object of the sample, for a run. A CRD has a field of the spec that no view reads or writes, so that it shows when one is lost. The
+/// View of Llamas shows an annotation of the host's, which nobody can write through it, and leaves out what cannot be shown.
+fn adapted(mut object: Value) -> Value {
     if object["kind"] == "View" && object["metadata"]["name"] == "llamas" {
         object["spec"]["annotations"] = json!([ANNOTATION_SUSPEND]);
+        object["spec"]["unshowable"] = "Omit".into();
     }
-    let versions = object["spec"]["versions"].as_array_mut().into_iter().flatten();
-    for version in versions {
+    for version in object["spec"]["versions"].as_array_mut().into_iter().flatten() {
         if let Some(fields) = version.pointer_mut("/schema/openAPIV3Schema/properties/spec/properties") {
             fields["colour"] = json!({"type": "string"});
         }
-    }
-    object
-}
-
-/// The View of Llamas leaves out what cannot be shown.
-fn omitting(mut object: Value) -> Value {
-    if object["kind"] == "View" && object["metadata"]["name"] == "llamas" {
-        object["spec"]["unshowable"] = "Omit".into();
     }
     object
 }
@@ -183,42 +193,6 @@ pub struct Simulation<'a> {
     setting: &'a Setting,
     upstream: Option<Seams>,
     front: Option<Seams>,
-}
-
-/// The outcome of a run.
-#[derive(Clone, Debug)]
-pub struct RunOutcome {
-    /// How many requests the gateways made while the plan happened.
-    pub requests: u32,
-    /// Which of them write, counted from 1.
-    pub writes: Vec<u32>,
-    /// How many events their watches brought.
-    pub events: u32,
-    /// The faults of the plan that happened.
-    pub hit: BTreeSet<Fault>,
-    /// The first property that did not hold.
-    pub broken: Option<Broken>,
-    /// Everything that happened.
-    pub steps: Vec<TraceEntry>,
-}
-
-impl RunOutcome {
-    /// A number that differs for runs that differ.
-    pub fn hash(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        for step in &self.steps {
-            (step.at, &step.who, &step.what).hash(&mut hasher);
-        }
-        hasher.finish()
-    }
-
-    /// The last steps before a property was seen to be broken, a line each.
-    pub fn last_steps(&self, count: usize) -> String {
-        let until = self.broken.as_ref().and_then(|broken| broken.at).unwrap_or(Duration::MAX);
-        let before: Vec<&TraceEntry> = self.steps.iter().filter(|step| step.at <= until).collect();
-        let lines = before.iter().skip(before.len().saturating_sub(count)).map(|step| format!("{step}\n"));
-        lines.collect()
-    }
 }
 
 impl<'a> Simulation<'a> {
@@ -234,44 +208,26 @@ impl<'a> Simulation<'a> {
         Self { upstream, front, ..self }
     }
 
-    /// Runs a plan.
-    ///
-    /// # Errors
-    /// When the machine lacks the resources for a run.
-    pub fn run(&self, seed: u64, plan: &Plan) -> anyhow::Result<RunOutcome> {
-        clock::forbid();
-        let outcome = in_stopped_time(self.simulate(seed, plan));
-        let touched = clock::touched();
-        let mut outcome = outcome?;
-        if let Some(touched) = touched {
-            let what = format!("a gateway asked the operating system for {touched}");
-            outcome.broken = Some(Broken::new(Property::Repeatable, what));
-        }
-        Ok(outcome)
-    }
-
     async fn simulate(&self, seed: u64, plan: &Plan) -> RunOutcome {
         let Setting { engine, base, epoch, other, .. } = self.setting;
-        let setup = Setup {
-            server: base.clone(),
-            engine: engine.clone(),
-            seed: seed + 1,
-            guests: Arc::new(Guests::new(*other)),
-            upstream: self.upstream.clone(),
-            front: self.front.clone(),
-        };
-        let world = World::new(Made { base, epoch: *epoch, plan, setup });
+        let seams = (self.upstream.clone(), self.front.clone());
+        let gateways = Gateways::new(engine, *other, seed + 1, seams);
+        let world = World::new(base, *epoch, seed + 1, plan, gateways);
+        world.server.set_access(Box::new(Rights));
         let broken = live(&world, seed, plan).await.err();
-        world.end();
-        let script = world.script();
-        RunOutcome {
-            requests: script.requests,
-            writes: script.writes.clone(),
-            events: script.events,
-            hit: script.hit.clone(),
-            broken,
-            steps: script.steps.clone(),
-        }
+        world.end(broken, ())
+    }
+}
+
+impl Simulate for Simulation<'_> {
+    type Replicas = Gateways;
+
+    fn name(&self) -> &str {
+        VIEWS
+    }
+
+    fn outcome(&self, seed: u64, plan: &Plan, _: Option<&RunOutcome>) -> anyhow::Result<RunOutcome> {
+        repeatable(self.simulate(seed, plan))
     }
 }
 
@@ -292,7 +248,7 @@ fn informers() -> Vec<Arc<Informer>> {
 
 async fn live(world: &Arc<World>, seed: u64, plan: &Plan) -> Result<(), Broken> {
     let serves = |what: String| Broken::new(Property::Serves, what);
-    world.start_gateways().await.map_err(|error| serves(format!("{error:#}")))?;
+    world.start().await.map_err(|error| serves(format!("{error:#}")))?;
     let informers = informers();
     let mut clients = JoinSet::new();
     for informer in &informers {
@@ -302,10 +258,10 @@ async fn live(world: &Arc<World>, seed: u64, plan: &Plan) -> Result<(), Broken> 
     let graph = graph.ok_or_else(|| serves("nobody follows the metadata".into()))?;
     clients.spawn(Collector::new(Arc::clone(world), graph).run());
     let reader = tokio::spawn(users::read(Arc::clone(world), seed));
-    world.script().armed = true;
-    users::act(Arc::clone(world), seed, plan.steps).await;
+    world.arm(true);
+    users::act(Arc::clone(world), seed, plan.steps()).await;
     reader.abort();
-    world.script().armed = false;
+    world.arm(false);
     world.settle().await;
     tokio::time::sleep(QUIET).await;
     for plural in ["llamas", "farmpods", "llamas", "farmpods"] {
@@ -321,7 +277,7 @@ async fn live(world: &Arc<World>, seed: u64, plan: &Plan) -> Result<(), Broken> 
     informers.iter().try_for_each(|informer| properties::in_the_end(world, informer))?;
     clients.abort_all();
     // What the plan has left to go wrong does so now.
-    world.script().armed = true;
+    world.arm(true);
     world.remove_view();
     tokio::time::sleep(QUIET).await;
     properties::leaves_nothing_behind(world)

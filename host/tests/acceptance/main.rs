@@ -352,7 +352,7 @@ impl ScenarioFile {
         let stem: String = self.stem.chars().take(50).collect();
         let names = Names { namespace: format!("{stem}-{run}"), run };
         let text = fs::read_to_string(repository().join(self.path()))?;
-        let scenario = Scenario::read(&self.path(), &names.fill(&text)).map_err(anyhow::Error::msg)?;
+        let scenario = Scenario::read(&self.path(), &names.fill(&text))?;
         Ok((names, scenario))
     }
 }

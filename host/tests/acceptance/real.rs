@@ -21,7 +21,7 @@ use pintle_kubernetes::{Cluster, Resource, connect::Connect};
 use pintle_modules::Budget;
 use pintle_preview::{Caller, Preview};
 use pintle_runtime::Spawner;
-use pintle_simulation::scenario::{Backend, Call, CallScope, Cascade, Mark, Stop};
+use pintle_simulation::scenario::{Backend, Call, Cascade, Mark, Stop};
 use pintle_testbed::ControlPlane;
 use pintle_wit::{Kind, ObjectRef};
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ impl<'a> Real<'a> {
         eventually("the host is quiet, and what scenarios made is gone", async || {
             let mark = self.mark();
             self.advance(Duration::from_secs(1)).await;
-            let calls = self.calls_since(mark, CallScope::Everywhere).await?.unwrap_or_default();
+            let calls = self.calls_since(mark).await?.unwrap_or_default();
             let namespaces = self.plane.run_kubectl(&["get", "namespaces", "-o", "name"], None)?;
             let ours: Vec<&str> = namespaces
                 .lines()
@@ -368,7 +368,7 @@ impl Backend for Real<'_> {
         Patience::default().whole()
     }
 
-    async fn calls_since(&self, mark: Mark, seen: CallScope<'_>) -> anyhow::Result<Option<Vec<Call>>> {
+    async fn calls_since(&self, mark: Mark) -> anyhow::Result<Option<Vec<Call>>> {
         static SKIPPED: Once = Once::new();
         let Some(audit) = &self.audit else {
             SKIPPED
@@ -376,18 +376,10 @@ impl Backend for Real<'_> {
             return Ok(None);
         };
         self.catch_up(audit).await?;
-        let is_seen = |call: &Call| match seen {
-            CallScope::Everywhere => true,
-            CallScope::In(namespace) => call.namespace.as_deref() == Some(namespace),
-        };
         let calls = audit.entries_since(mark)?.into_iter().map(|entry| entry.call);
         // What was refused changed nothing: a conflict, or a server that had too much to do, after which the host comes again.
-        let counts = |call: &Call| {
-            audit::is_mutating(call)
-                && audit::is_accepted(call)
-                && !audit::is_leadership(call)
-                && is_seen(call)
-        };
+        let counts =
+            |call: &Call| audit::is_mutating(call) && audit::is_accepted(call) && !audit::is_leadership(call);
         Ok(Some(calls.filter(counts).collect()))
     }
 

@@ -7,7 +7,7 @@ use std::sync::{
 
 use kit::modules;
 use pintle_engine::CallLimits;
-use pintle_simulation::{Plan, Seam, Sent, Setting, Simulation, scenario::ModuleFile};
+use pintle_simulation::{Plan, Seam, Sent, Setting, Simulation, run::Simulate, scenario::ModuleFile};
 use serde_json::Value;
 
 use crate::{objects, repository};
@@ -19,7 +19,7 @@ fn simulation<'a>(setting: &'a Setting, text: &str) -> Simulation<'a> {
 /// Runs a scenario with this between the host and the API server. Returns what did not hold.
 fn run(text: &str, seam: fn() -> Arc<dyn Seam>) -> Option<String> {
     let setting = Setting::new(&[], &[], &[], &[]).unwrap();
-    let outcome = simulation(&setting, text).with_seams(Arc::new(seam)).reference(0).unwrap().outcome;
+    let outcome = simulation(&setting, text).with_seams(Arc::new(seam)).reference(0).unwrap();
     let broken = outcome.broken.as_ref()?;
     Some(format!("{broken}\n{}", outcome.last_steps(20)))
 }
@@ -202,12 +202,12 @@ fn a_panic_in_a_pass_is_that_roots_failure_and_nothing_elses() {
     // The unlucky one is made first, so that its neighbour waits behind it if anybody does.
     let text = ready(&["unlucky", "neighbour"]);
     let healthy = simulation(&setting, &text).reference(0).unwrap();
-    assert!(healthy.outcome.broken.is_none(), "{:?}", healthy.outcome.broken);
+    assert!(healthy.broken.is_none(), "{:?}", healthy.broken);
     let calls = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&calls);
     let unlucky = simulation(&setting, &text);
     let unlucky = unlucky.with_seams(Arc::new(move || Arc::new(Unlucky(Arc::clone(&count)))));
-    let outcome = unlucky.run(0, &Plan::default(), &healthy).unwrap();
+    let outcome = unlucky.outcome(0, &Plan::default(), Some(&healthy)).unwrap();
     // Its end, and how often each object was made, are those of the run without a panic.
     assert!(outcome.broken.is_none(), "{}", outcome.broken.unwrap());
     assert!(calls.load(Ordering::Relaxed) > PANICS, "nobody panicked");
@@ -241,10 +241,10 @@ fn an_answer_that_needs_more_than_its_call_was_granted_is_asked_for_once_more_an
     let simulation = simulation(&setting, &ready(&["large"]));
     let simulation = simulation.with_seams(Arc::new(move || Arc::new(Large(Arc::clone(&count)))));
     let reference = simulation.reference(0).unwrap();
-    assert!(reference.outcome.broken.is_none(), "{}", reference.outcome.broken.unwrap());
+    assert!(reference.broken.is_none(), "{}", reference.broken.unwrap());
     // A host asks its guests three times of each question here; it learns with the first, and is told the same in each run of it.
     let short = short.load(Ordering::Relaxed);
     assert!((1..=6).contains(&short), "{short} calls");
-    let outcome = simulation.run(1, &Plan::default(), &reference).unwrap();
+    let outcome = simulation.outcome(1, &Plan::default(), Some(&reference)).unwrap();
     assert!(outcome.broken.is_none(), "{}", outcome.broken.unwrap());
 }

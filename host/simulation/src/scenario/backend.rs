@@ -41,15 +41,6 @@ impl std::fmt::Display for Call {
     }
 }
 
-/// Which calls of the host are counted.
-#[derive(Clone, Copy, Debug)]
-pub enum CallScope<'a> {
-    /// All of them.
-    Everywhere,
-    /// Those for objects of this namespace.
-    In(&'a str),
-}
-
 /// An API server with a host that works on it, for scenarios to run on. A cluster-scoped object is named with the namespace of the scenario
 /// like any other, and the backend ignores the namespace.
 #[allow(async_fn_in_trait, reason = "the runner awaits one thing at a time, on one thread")]
@@ -123,7 +114,7 @@ pub trait Backend {
     ///
     /// # Errors
     /// If the record of the calls cannot be read.
-    async fn calls_since(&self, mark: Mark, seen: CallScope<'_>) -> anyhow::Result<Option<Vec<Call>>>;
+    async fn calls_since(&self, mark: Mark) -> anyhow::Result<Option<Vec<Call>>>;
 
     /// The last lines about this that the host logged, newest last.
     fn host_log(&self, about: &[&str], lines: usize) -> Vec<String>;

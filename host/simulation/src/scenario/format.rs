@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use pintle_offline::documents::{self, DocumentError};
+use pintle_offline::documents;
 use pintle_preview::{ModuleChoice, PlanRequest};
-use pintle_wit::{Kind, ObjectRef};
+use pintle_wit::ObjectRef;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 
@@ -20,10 +20,8 @@ pub struct Scenario {
     /// What it shows, in a sentence.
     pub about: String,
     /// It runs only on one backend.
-    #[serde(default)]
     pub only: Option<Only>,
     /// Faults that no run of it on the simulator has.
-    #[serde(default)]
     pub without: Option<Without>,
     /// Nothing else runs at the same time, because it changes what all scenarios share.
     #[serde(default)]
@@ -93,47 +91,34 @@ pub enum CustomKind {
 
 /// The bytes of a module. One of the first four fields is set.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ModuleFile {
     /// A guest of this repository, as built by `cargo xtask guests`: `darkroom`, or `darkroom-next`, a later version.
-    #[serde(default)]
     pub guest: Option<String>,
     /// A guest that misbehaves.
-    #[serde(default)]
     pub fixture: Option<Fixture>,
     /// A guest that always returns this answer.
-    #[serde(default)]
     pub answers: Option<Value>,
     /// Bytes that are not a guest.
-    #[serde(default)]
     pub bytes: Option<Bytes>,
     /// For `fixture` and `answers`: the custom kind that it reconciles.
-    #[serde(default)]
     pub reconciles: Option<String>,
     /// For `fixture` and `answers`: its kinds of children, as `v1/ConfigMap`.
-    #[serde(default)]
     pub children: Vec<String>,
     /// For `fixture` and `answers`: its manifest declares a finalizer.
-    #[serde(default)]
     pub finalizer: bool,
     /// The kinds of `children` that it observes.
-    #[serde(default)]
     pub observes: Vec<String>,
     /// For `fixture` and `answers`: further fields of its manifest, for instance `patches`.
-    #[serde(default)]
     pub manifest: serde_json::Map<String, Value>,
     /// The bytes end with a section without a meaning, so that they are another module with the same answers.
-    #[serde(default)]
     pub padded: bool,
     /// The digest in its Module, if it is not that of the bytes.
-    #[serde(default)]
     pub digest: Option<String>,
     /// A Reconciler of the module's name exists from the start, made after `objects`. It is for `reconciles`, which is then a custom kind
     /// without being named in `kinds`; it grants `children`, and its spec has these fields besides or instead.
-    #[serde(default)]
     pub reconciler: Option<serde_json::Map<String, Value>>,
     /// For `reconciler`: the names of roots that exist from the start. Their spec is empty.
-    #[serde(default)]
     pub roots: Vec<String>,
 }
 
@@ -190,34 +175,28 @@ pub struct ScenarioStep {
     #[serde(default)]
     pub apply: Vec<Value>,
     /// Changes an object by a JSON merge patch.
-    #[serde(default)]
     pub patch: Option<Edit>,
     /// Deletes an object.
-    #[serde(default)]
     pub delete: Option<Deletion>,
     /// Uploads a module of `modules`.
-    #[serde(default)]
     pub push: Option<String>,
     /// Names another module in a Reconciler.
-    #[serde(default)]
     pub swap: Option<Swap>,
     /// What a plan says before the swap, or before a patch of a Reconciler.
-    #[serde(default)]
     pub plan: Option<PlanExpectation>,
     /// Changes a child without the host, by a JSON merge patch.
-    #[serde(default, rename = "edit-child")]
+    #[serde(rename = "edit-child")]
     pub edit_child: Option<Edit>,
     /// Stops the host.
-    #[serde(default, rename = "stop-host")]
+    #[serde(rename = "stop-host")]
     pub stop_host: Option<Stop>,
     /// Starts the host that was stopped.
-    #[serde(default, rename = "start-host")]
+    #[serde(rename = "start-host")]
     pub start_host: Option<bool>,
     /// Lets time pass.
     #[serde(default, deserialize_with = "some_duration")]
     pub advance: Option<Duration>,
     /// The API server must refuse the apply, with a message that contains this.
-    #[serde(default)]
     pub refused: Option<String>,
     /// What must hold afterwards.
     #[serde(default)]
@@ -229,7 +208,6 @@ pub struct ScenarioStep {
     #[serde(default, deserialize_with = "some_duration")]
     pub holds_for: Option<Duration>,
     /// How many mutating calls the host may have made since the step began.
-    #[serde(default)]
     pub mutating_calls: Option<Calls>,
     /// The users that made the host's successful mutating calls since the step began, by resource: all of these and no others. `host`
     /// stands for the host itself.
@@ -251,9 +229,9 @@ pub enum Calls {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// Which object.
-    #[serde(deserialize_with = "short::target")]
-    pub object: Target,
+    /// Which object: `apps/v1/Deployment/web`, or field by field. Without a namespace, it is in `$NS`.
+    #[serde(deserialize_with = "short::object")]
+    pub object: ObjectRef,
     /// The JSON merge patch.
     pub patch: Value,
 }
@@ -262,9 +240,9 @@ pub struct Edit {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Deletion {
-    /// Which object.
-    #[serde(deserialize_with = "short::target")]
-    pub object: Target,
+    /// Which object: `apps/v1/Deployment/web`, or field by field. Without a namespace, it is in `$NS`.
+    #[serde(deserialize_with = "short::object")]
+    pub object: ObjectRef,
     /// What happens to the objects that it owns.
     #[serde(default)]
     pub cascade: Cascade,
@@ -325,59 +303,24 @@ pub enum Stop {
     Killed,
 }
 
-/// An object by name: `apps/v1/Deployment/web`, or field by field.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Target {
-    /// Its group and version.
-    pub api_version: String,
-    /// Its kind.
-    pub kind: String,
-    /// Its namespace, if it is not `$NS`.
-    #[serde(default)]
-    pub namespace: Option<String>,
-    /// Its name.
-    pub name: String,
-}
-
-impl Target {
-    /// The object in this namespace, unless it names one of its own.
-    pub fn reference(&self, namespace: &str) -> ObjectRef {
-        ObjectRef {
-            api_version: self.api_version.clone(),
-            kind: self.kind.clone(),
-            namespace: Some(self.namespace.clone().unwrap_or_else(|| namespace.to_owned())),
-            name: self.name.clone(),
-        }
-    }
-
-    /// Its kind.
-    pub fn kind(&self) -> Kind {
-        Kind::new(&self.api_version, &self.kind)
-    }
-}
-
 /// What must hold for an object. Several expectations may be combined.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Expectation {
-    /// Which object.
-    #[serde(deserialize_with = "short::target")]
-    pub object: Target,
+    /// Which object: `apps/v1/Deployment/web`, or field by field. Without a namespace, it is in `$NS`.
+    #[serde(deserialize_with = "short::object")]
+    pub object: ObjectRef,
     /// It has these fields. `null` stands for an absent field, and a list must have exactly these items.
-    #[serde(default)]
     pub matches: Option<Value>,
     /// It does not exist.
     #[serde(default)]
     pub absent: bool,
     /// An Event about it has this reason.
-    #[serde(default)]
     pub event: Option<String>,
     /// It has this condition.
     #[serde(default, deserialize_with = "short::some_condition")]
     pub condition: Option<ConditionIs>,
     /// Whether it is the object that existed when the step began, or another one.
-    #[serde(default)]
     pub uid: Option<UidIs>,
 }
 
@@ -390,10 +333,8 @@ pub struct ConditionIs {
     /// Its status.
     pub status: String,
     /// Its reason.
-    #[serde(default)]
     pub reason: Option<String>,
     /// A text that its message contains.
-    #[serde(default)]
     pub message: Option<String>,
 }
 
@@ -407,31 +348,15 @@ pub enum UidIs {
     New,
 }
 
-/// Why a text is not a scenario.
-#[derive(Debug, thiserror::Error)]
-pub enum ScenarioError {
-    /// It cannot be read.
-    #[error(transparent)]
-    Document(#[from] DocumentError),
-    /// Its content is contradictory.
-    #[error("{file}: {what}")]
-    Invalid {
-        /// The file.
-        file: String,
-        /// What is contradictory, with its place.
-        what: String,
-    },
-}
-
 impl Scenario {
     /// Reads a scenario. `file` is its name in messages.
     ///
     /// # Errors
     /// With the file and the place, if the text is not a scenario.
-    pub fn read(file: &str, text: &str) -> Result<Self, ScenarioError> {
+    pub fn read(file: &str, text: &str) -> anyhow::Result<Self> {
         let mut scenario: Self = documents::parse_one(file, text)?;
         scenario.add_bindings();
-        scenario.check().map_err(|what| ScenarioError::Invalid { file: file.into(), what })?;
+        scenario.check().map_err(|what| anyhow::anyhow!("{file}: {what}"))?;
         Ok(scenario)
     }
 
@@ -443,8 +368,8 @@ impl Scenario {
     /// Whether the last expectation about a root's condition Ready is that it is not True.
     pub fn expects_unready(&self, root: &ObjectRef) -> bool {
         let expected = self.steps.iter().flat_map(|step| &step.expect);
-        let about_it = expected
-            .filter(|expected| expected.object.kind() == root.kind() && expected.object.name == root.name);
+        let is_it = |object: &ObjectRef| object.kind() == root.kind() && object.name == root.name;
+        let about_it = expected.filter(|expected| is_it(&expected.object));
         about_it.filter_map(Expectation::expects_ready).next_back() == Some(false)
     }
 
@@ -562,18 +487,18 @@ fn within() -> Duration {
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let (number, unit) =
-        text.split_at(text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()));
-    let milliseconds = match unit {
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        _ => return Err(de::Error::invalid_value(de::Unexpected::Str(&text), &"a duration: 500ms, 30s, 2m")),
+    let read = || {
+        let (number, unit) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit())?);
+        let milliseconds = match unit {
+            "ms" => 1,
+            "s" => 1000,
+            "m" => 60_000,
+            _ => return None,
+        };
+        Some(Duration::from_millis(number.parse::<u64>().ok()?.saturating_mul(milliseconds)))
     };
-    let number: u64 = number
-        .parse()
-        .map_err(|_| de::Error::invalid_value(de::Unexpected::Str(&text), &"a duration: 30s"))?;
-    Ok(Duration::from_millis(number.saturating_mul(milliseconds)))
+    let wanted = "a duration: 500ms, 30s, 2m";
+    read().ok_or_else(|| de::Error::invalid_value(de::Unexpected::Str(&text), &wanted))
 }
 
 fn some_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {

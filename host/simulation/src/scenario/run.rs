@@ -2,21 +2,18 @@
 
 mod planned;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    time::Duration,
-};
+use std::{collections::BTreeSet, fmt, time::Duration};
 
 use anyhow::Context;
-use pintle_core::object::uid;
+use pintle_core::object::{self, uid};
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
 use super::{
-    Backend, Call, CallScope, Calls, Cascade, ConditionIs, Expectation, Mark, ModuleFile, Scenario,
-    ScenarioStep, UidIs, custom_kind, differences,
+    Backend, Call, Calls, Cascade, ConditionIs, Expectation, Mark, ModuleFile, Scenario, ScenarioStep, UidIs,
+    custom_kind, differences, short,
 };
+use crate::acts::reference;
 
 /// How often an expectation is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -130,16 +127,12 @@ impl<'a, B: Backend> Runner<'a, B> {
     }
 
     async fn set_up(&self) -> anyhow::Result<()> {
-        self.backend
-            .apply(
-                &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.names.namespace}}),
-            )
-            .await?;
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.names.namespace}});
+        self.backend.apply(&namespace).await?;
         for (kind, declares) in &self.scenario.kinds {
-            self.backend
-                .apply(&custom_kind::crd(kind, *declares))
-                .await
-                .with_context(|| format!("kind {kind}"))?;
+            let crd = custom_kind::crd(kind, *declares);
+            self.backend.apply(&crd).await.with_context(|| format!("kind {kind}"))?;
         }
         let later: Vec<&String> = self.scenario.steps.iter().filter_map(|step| step.push.as_ref()).collect();
         for name in self.scenario.modules.keys().filter(|name| !later.contains(name)) {
@@ -156,11 +149,8 @@ impl<'a, B: Backend> Runner<'a, B> {
         if object.pointer("/metadata/namespace").is_none() {
             object["metadata"]["namespace"] = self.names.namespace.as_str().into();
         }
-        self.backend.apply(&object).await.with_context(|| {
-            let text =
-                |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
-            format!("applying {} {}", text("/kind"), text("/metadata/name"))
-        })
+        let applied = self.backend.apply(&object).await;
+        applied.with_context(|| format!("applying {} {}", object::kind(&object).kind, object::name(&object)))
     }
 
     async fn push(&self, name: &str) -> anyhow::Result<()> {
@@ -179,19 +169,10 @@ impl<'a, B: Backend> Runner<'a, B> {
         while let Some(start) = text.find("$UID(") {
             let rest = text.get(start + 5..).unwrap_or_default();
             let named = rest.split(')').next().unwrap_or_default().to_owned();
-            let mut parts = named.rsplitn(3, '/');
-            let (Some(name), Some(kind), Some(api_version)) = (parts.next(), parts.next(), parts.next())
-            else {
-                anyhow::bail!("$UID({named}): apiVersion/Kind/name is needed");
-            };
-            let object = ObjectRef {
-                api_version: api_version.into(),
-                kind: kind.into(),
-                namespace: Some(self.names.namespace.clone()),
-                name: name.into(),
-            };
-            let live =
-                self.backend.get(&object).await?.with_context(|| format!("$UID({named}): there is none"))?;
+            let object = short::named(&named);
+            let object = object.with_context(|| format!("$UID({named}): apiVersion/Kind/name is needed"))?;
+            let live = self.backend.get(&self.placed(&object)).await?;
+            let live = live.with_context(|| format!("$UID({named}): there is none"))?;
             text = text.replace(&format!("$UID({named})"), uid(&live));
         }
         Ok(serde_json::from_str(&text)?)
@@ -201,9 +182,7 @@ impl<'a, B: Backend> Runner<'a, B> {
         let mut uids = Vec::new();
         for expected in &step.expect {
             let before = match expected.uid {
-                Some(_) => {
-                    self.backend.get(&expected.object.reference(&self.names.namespace)).await.map_err(said)?
-                }
+                Some(_) => self.backend.get(&self.placed(&expected.object)).await.map_err(said)?,
                 None => None,
             };
             uids.push(before.map(|live| uid(&live).to_owned()));
@@ -213,20 +192,15 @@ impl<'a, B: Backend> Runner<'a, B> {
             _ => None,
         };
         let mark = self.backend.mark();
-        match (self.act(step).await, &step.refused) {
+        match (self.act(step).await.map_err(|error| format!("{error:#}")), &step.refused) {
             (Ok(()), None) => {}
-            (Err(error), None) => return Err(vec![format!("{error:#}")]),
+            (Err(error), None) => return Err(vec![error]),
+            (Err(error), Some(text)) if error.contains(text) => {}
+            (Err(error), Some(text)) => {
+                return Err(vec![format!("expected to be refused with {text:?}"), format!("found: {error}")]);
+            }
             (Ok(()), Some(text)) => {
                 return Err(vec![format!("expected to be refused with {text:?}, and was accepted")]);
-            }
-            (Err(error), Some(text)) => {
-                let said = format!("{error:#}");
-                if !said.contains(text) {
-                    return Err(vec![
-                        format!("expected to be refused with {text:?}"),
-                        format!("found: {said}"),
-                    ]);
-                }
             }
         }
         self.wait_for(step, &uids).await?;
@@ -249,42 +223,49 @@ impl<'a, B: Backend> Runner<'a, B> {
                 self.backend.advance(LOOK_EVERY).await;
             }
         }
-        self.made_as(&step.made_as, mark).await?;
-        match &step.mutating_calls {
-            Some(expected) => self.count_calls(expected, mark).await,
-            None => Ok(()),
-        }
+        let wrong = self.miscounted(step, mark).await.map_err(said)?;
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    async fn made_as(
-        &self,
-        expected: &BTreeMap<String, BTreeSet<String>>,
-        mark: Mark,
-    ) -> Result<(), Vec<String>> {
-        if expected.is_empty() {
-            return Ok(());
+    /// What is wrong with the host's calls since a moment.
+    async fn miscounted(&self, step: &ScenarioStep, mark: Mark) -> anyhow::Result<Vec<String>> {
+        let mut wrong = Vec::new();
+        if step.made_as.is_empty() && step.mutating_calls.is_none() {
+            return Ok(wrong);
         }
         self.backend.advance(COUNTED_AFTER).await;
-        let Some(calls) = self.backend.calls_since(mark, CallScope::Everywhere).await.map_err(said)? else {
-            return Ok(());
-        };
-        let calls: Vec<&Call> = calls
-            .iter()
-            .filter(|call| {
-                call.namespace.as_ref().is_some_and(|namespace| namespace.starts_with(&self.names.namespace))
-            })
-            .filter(|call| call.code < 400)
-            .collect();
-        let mut wrong = Vec::new();
-        for (resource, users) in expected {
-            let of = calls.iter().filter(|call| call.resource == *resource);
-            let found: BTreeSet<String> =
-                of.map(|call| call.acting_as.clone().unwrap_or_else(|| "host".into())).collect();
+        let Some(calls) = self.backend.calls_since(mark).await? else { return Ok(wrong) };
+        let namespace = &self.names.namespace;
+        for (resource, users) in &step.made_as {
+            let is_of_run =
+                |call: &&Call| call.namespace.as_ref().is_some_and(|name| name.starts_with(namespace));
+            let made = calls.iter().filter(|call| call.resource == *resource && call.code < 400);
+            let by = made.filter(is_of_run).map(|call| call.acting_as.clone());
+            let found: BTreeSet<String> = by.map(|user| user.unwrap_or_else(|| "host".into())).collect();
             if found != *users {
                 wrong.push(format!("expected changing calls of {resource} as {users:?}, found {found:?}"));
             }
         }
-        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+        let is_counted =
+            |call: &&Call| self.scenario.is_alone() || call.namespace.as_ref() == Some(namespace);
+        let calls: Vec<&Call> = calls.iter().filter(is_counted).collect();
+        let mut count = |what: String, number: usize, found: Vec<&Call>| {
+            if found.len() != number {
+                wrong.push(format!("expected {number} {what}, found {}:", found.len()));
+                wrong.extend(found.iter().map(|call| format!("  {call}")));
+            }
+        };
+        match &step.mutating_calls {
+            None => {}
+            Some(Calls::All(number)) => count("changing calls".into(), *number, calls),
+            Some(Calls::Of(resources)) => {
+                for (resource, number) in resources {
+                    let of = calls.iter().copied().filter(|call| call.resource == *resource).collect();
+                    count(format!("changing calls of {resource}"), *number, of);
+                }
+            }
+        }
+        Ok(wrong)
     }
 
     async fn act(&self, step: &ScenarioStep) -> anyhow::Result<()> {
@@ -293,10 +274,10 @@ impl<'a, B: Backend> Runner<'a, B> {
         }
         if let Some(edit) = step.patch.as_ref().or(step.edit_child.as_ref()) {
             let patch = self.with_uids(&edit.patch).await?;
-            self.backend.patch(&edit.object.reference(&self.names.namespace), &patch).await?;
+            self.backend.patch(&self.placed(&edit.object), &patch).await?;
         }
         if let Some(deletion) = &step.delete {
-            self.backend.delete(&deletion.object.reference(&self.names.namespace), deletion.cascade).await?;
+            self.backend.delete(&self.placed(&deletion.object), deletion.cascade).await?;
         }
         if let Some(name) = &step.push {
             self.push(name).await?;
@@ -318,12 +299,13 @@ impl<'a, B: Backend> Runner<'a, B> {
     }
 
     fn own(&self, kind: &str, name: &str) -> ObjectRef {
-        ObjectRef {
-            api_version: "pintle.dev/v1alpha1".into(),
-            kind: kind.into(),
-            namespace: Some(self.names.namespace.clone()),
-            name: name.into(),
-        }
+        reference("pintle.dev/v1alpha1", kind, Some(&self.names.namespace), name)
+    }
+
+    /// An object that is in the run's namespace unless it names another.
+    fn placed(&self, object: &ObjectRef) -> ObjectRef {
+        let namespace = object.namespace.as_ref().unwrap_or(&self.names.namespace);
+        ObjectRef { namespace: Some(namespace.clone()), ..object.clone() }
     }
 
     async fn wait_for(&self, step: &ScenarioStep, uids: &[Option<String>]) -> Result<(), Vec<String>> {
@@ -351,10 +333,8 @@ impl<'a, B: Backend> Runner<'a, B> {
             let before = uids.get(index).cloned().flatten();
             match self.unmet_of(expected, before.as_deref()).await {
                 Ok(lines) => {
-                    let object = expected.object.reference(&self.names.namespace);
-                    unmet.extend(
-                        lines.into_iter().map(|line| format!("{} {}: {line}", object.kind, object.name)),
-                    );
+                    let ObjectRef { kind, name, .. } = &expected.object;
+                    unmet.extend(lines.into_iter().map(|line| format!("{kind} {name}: {line}")));
                 }
                 Err(error) => unmet.push(format!("{error:#}")),
             }
@@ -367,7 +347,7 @@ impl<'a, B: Backend> Runner<'a, B> {
     }
 
     async fn unmet_of(&self, expected: &Expectation, before: Option<&str>) -> anyhow::Result<Vec<String>> {
-        let object = expected.object.reference(&self.names.namespace);
+        let object = self.placed(&expected.object);
         let mut unmet = Vec::new();
         if let Some(reason) = expected.event.as_ref().filter(|_| self.patience.is_none()) {
             let reasons = self.backend.events(&object).await?;
@@ -414,77 +394,25 @@ impl<'a, B: Backend> Runner<'a, B> {
         Ok(unmet)
     }
 
-    async fn count_calls(&self, expected: &Calls, mark: Mark) -> Result<(), Vec<String>> {
-        self.backend.advance(COUNTED_AFTER).await;
-        let seen = if self.scenario.is_alone() {
-            CallScope::Everywhere
-        } else {
-            CallScope::In(&self.names.namespace)
-        };
-        let Some(calls) = self.backend.calls_since(mark, seen).await.map_err(said)? else { return Ok(()) };
-        let counts: Vec<(String, usize, Vec<&Call>)> = match expected {
-            Calls::All(number) => vec![("changing calls".into(), *number, calls.iter().collect())],
-            Calls::Of(resources) => {
-                let of = |resource: &String| calls.iter().filter(|call| call.resource == *resource).collect();
-                resources
-                    .iter()
-                    .map(|(resource, number)| {
-                        (format!("changing calls of {resource}"), *number, of(resource))
-                    })
-                    .collect()
-            }
-        };
-        let mut wrong = Vec::new();
-        for (what, number, found) in counts {
-            if found.len() != number {
-                wrong.push(format!("expected {number} {what}, found {}:", found.len()));
-                wrong.extend(found.iter().map(|call| format!("  {call}")));
-            }
-        }
-        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
-    }
-
     /// Removes what the scenario created: Reconcilers before their objects, so that nobody repairs what is deleted.
     ///
     /// # Errors
     /// If the API server refuses it.
     pub async fn clean_up(&self) -> anyhow::Result<()> {
-        let steps = self.scenario.steps.iter().flat_map(|step| &step.apply);
-        let mut own = Vec::new();
-        for object in self.scenario.objects.iter().chain(steps) {
-            let text =
-                |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let name = text("/metadata/name");
-            if name.contains(&self.names.run) {
-                own.push((text("/apiVersion"), text("/kind"), name));
-            }
-        }
-        own.sort_by_key(|(_, kind, _)| kind != "Reconciler");
-        let references = own.into_iter().map(|(api_version, kind, name)| ObjectRef {
-            api_version,
-            kind,
-            namespace: Some(self.names.namespace.clone()),
-            name,
-        });
-        let namespace = ObjectRef {
-            api_version: "v1".into(),
-            kind: "Namespace".into(),
-            namespace: None,
-            name: self.names.namespace.clone(),
-        };
-        let modules = self
-            .scenario
-            .modules
-            .keys()
-            .filter(|name| name.contains(&self.names.run))
-            .map(|name| self.own("Module", name));
-        let crds = self.scenario.kinds.keys().map(|kind| ObjectRef {
-            api_version: "apiextensions.k8s.io/v1".into(),
-            kind: "CustomResourceDefinition".into(),
-            namespace: None,
-            name: format!("{}s.acceptance.pintle.dev", kind.to_lowercase()),
-        });
-        for object in references.chain([namespace]).chain(modules).chain(crds) {
+        let Names { namespace, run } = &self.names;
+        let applied = self.scenario.steps.iter().flat_map(|step| &step.apply);
+        let made =
+            self.scenario.objects.iter().chain(applied).filter(|made| object::name(made).contains(run));
+        let mut own: Vec<ObjectRef> = made.map(|made| self.placed(&object::reference(made))).collect();
+        own.sort_by_key(|object| object.kind != "Reconciler");
+        own.push(reference("v1", "Namespace", None, namespace));
+        let modules = self.scenario.modules.keys().filter(|name| name.contains(run));
+        own.extend(modules.map(|name| self.own("Module", name)));
+        own.extend(self.scenario.kinds.keys().map(|kind| {
+            let name = format!("{}s.acceptance.pintle.dev", kind.to_lowercase());
+            reference("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, &name)
+        }));
+        for object in own {
             if self.backend.get(&object).await?.is_some() {
                 // An object that went by itself in the meantime is gone as well.
                 if let Err(error) = self.backend.delete(&object, Cascade::Background).await
@@ -516,32 +444,26 @@ fn said(error: anyhow::Error) -> Vec<String> {
 
 /// How a condition differs from the expected one.
 fn unlike(expected: &ConditionIs, live: &Value) -> Option<String> {
-    let conditions =
-        live.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-    let text = |condition: &Value, key: &str| {
-        condition.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+    fn text<'a>(condition: &'a Value, key: &str) -> &'a str {
+        condition[key].as_str().unwrap_or_default()
+    }
+    let name = &expected.r#type;
+    let conditions = live.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let Some(found) = conditions.clone().find(|condition| text(condition, "type") == name) else {
+        let there: Vec<&str> = conditions.map(|condition| text(condition, "type")).collect();
+        return Some(format!("expected a condition {name}, found {there:?}"));
     };
-    let Some(found) = conditions.iter().find(|condition| text(condition, "type") == expected.r#type) else {
-        let there: Vec<String> = conditions.iter().map(|condition| text(condition, "type")).collect();
-        return Some(format!("expected a condition {}, found {there:?}", expected.r#type));
-    };
-    let is = text(found, "status") == expected.status
-        && expected.reason.as_ref().is_none_or(|reason| text(found, "reason") == *reason)
-        && expected.message.as_ref().is_none_or(|message| text(found, "message").contains(message));
+    let (status, reason, message) = (text(found, "status"), text(found, "reason"), text(found, "message"));
+    let is = status == expected.status
+        && expected.reason.as_ref().is_none_or(|wanted| reason == wanted)
+        && expected.message.as_ref().is_none_or(|wanted| message.contains(wanted));
+    let wanted = expected.reason.as_deref().unwrap_or("*");
+    let with = expected.message.as_ref().map(|text| format!(", with {text:?} in its message"));
     (!is).then(|| {
-        let reason = expected.reason.as_deref().unwrap_or("*");
-        let message = expected
-            .message
-            .as_deref()
-            .map_or_else(String::new, |message| format!(", with {message:?} in its message"));
         format!(
-            "expected condition {}={} ({reason}){message}\n      found {}={} ({}): {}",
-            expected.r#type,
+            "expected condition {name}={} ({wanted}){}\n      found {name}={status} ({reason}): {message}",
             expected.status,
-            expected.r#type,
-            text(found, "status"),
-            text(found, "reason"),
-            text(found, "message")
+            with.unwrap_or_default()
         )
     })
 }

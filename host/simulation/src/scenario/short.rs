@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use pintle_wit::ObjectRef;
 use serde::{
     Deserialize, Deserializer,
     de::{self, MapAccess, Unexpected, Visitor, value::MapAccessDeserializer},
 };
 use serde_json::{Map, Value, json};
 
-use super::{ConditionIs, CustomKind, ModuleFile, Scenario, Target, custom_kind::API_VERSION};
+use super::{ConditionIs, CustomKind, ModuleFile, Scenario, custom_kind::API_VERSION};
+use crate::acts::reference;
 
 /// A value in a word of this form, or field by field.
 struct Word<T> {
@@ -32,18 +34,15 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Word<T> {
     }
 }
 
-pub(super) fn target<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Target, D::Error> {
-    let read = |text: &str| {
-        let mut parts = text.rsplitn(3, '/');
-        let (name, kind, api_version) = (parts.next()?, parts.next()?, parts.next()?);
-        Some(Target {
-            api_version: api_version.into(),
-            kind: kind.into(),
-            namespace: None,
-            name: name.into(),
-        })
-    };
-    deserializer.deserialize_any(Word { form: "apiVersion/Kind/name, or these as fields", read })
+/// Reads `apiVersion/Kind/name`.
+pub(super) fn named(text: &str) -> Option<ObjectRef> {
+    let mut parts = text.rsplitn(3, '/');
+    let (name, kind, api_version) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(reference(api_version, kind, None, name))
+}
+
+pub(super) fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectRef, D::Error> {
+    deserializer.deserialize_any(Word { form: "apiVersion/Kind/name, or these as fields", read: named })
 }
 
 pub(super) fn some_condition<'de, D: Deserializer<'de>>(

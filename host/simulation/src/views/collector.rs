@@ -10,17 +10,17 @@ use std::{
     time::Duration,
 };
 
-use pintle_simulator::{Act, Cascade};
-use pintle_wit::ObjectRef;
+use pintle_core::object::{self, finalizers, has_finalizer, is_deleting, uid};
 use serde_json::{Value, json};
 
 use super::{
     collection,
     gateways::{Content, Request},
     informer::{Informer, METADATA},
-    objects::{is_owned, owned, owners},
+    objects::{is_owned, owners},
     world::World,
 };
+use crate::acts::{delete, merge};
 
 /// How often it looks at what there is to do.
 const EVERY: Duration = Duration::from_millis(500);
@@ -43,17 +43,6 @@ pub(super) struct Collector {
     /// The uids of Llamas off which it has taken a finalizer, and which, as it was answered. It does not come back to them.
     done: BTreeSet<(String, &'static str)>,
     requests: AtomicU32,
-}
-
-/// What an owner is to a dependent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
-    /// It is there.
-    Solid,
-    /// It is gone, or another one has its name.
-    Dangling,
-    /// It waits until its dependents are gone.
-    Waiting,
 }
 
 impl Collector {
@@ -80,74 +69,55 @@ impl Collector {
 
     /// Does what the finalizers of a Llama that is deleted ask for.
     async fn process(&mut self, llama: &Value) {
-        let has = |finalizer: &str| {
-            let finalizers = llama["metadata"]["finalizers"].as_array();
-            finalizers.is_some_and(|finalizers| finalizers.iter().any(|one| one == finalizer))
-        };
-        let is_deleted = llama["metadata"].get("deletionTimestamp").is_some();
-        let finalizer = [ORPHAN, FOREGROUND].into_iter().find(|finalizer| has(finalizer));
-        let Some(finalizer) = finalizer.filter(|_| is_deleted) else { return };
+        let finalizer = [ORPHAN, FOREGROUND].into_iter().find(|one| has_finalizer(llama, &[*one]));
+        let Some(finalizer) = finalizer.filter(|_| is_deleting(llama)) else { return };
         let work = (uid(llama).to_owned(), finalizer);
         if self.done.contains(&work) {
             return;
         }
-        let is_of = |owner: &&Value| text(owner, "uid") == uid(llama);
-        for dependent in self.world.dependents().iter().filter(|one| owners(one).any(|owner| is_of(&owner))) {
-            match finalizer {
-                ORPHAN => self.forget_owners(dependent, |owner| is_of(&owner)),
-                _ if dependent["metadata"].get("deletionTimestamp").is_none() => {
-                    self.attempt_to_delete(dependent).await;
-                }
-                _ => {}
+        let is_of = |owner: &Value| text(owner, "uid") == uid(llama);
+        for dependent in self.world.dependents().iter().filter(|one| owners(one).any(is_of)) {
+            if finalizer == ORPHAN {
+                self.forget_owners(dependent, is_of);
+            } else if !is_deleting(dependent) {
+                self.attempt_to_delete(dependent).await;
             }
         }
-        let left = self.world.dependents();
-        let holds = |owner: &Value| {
-            is_of(&owner)
-                && (finalizer == ORPHAN || owner.get("blockOwnerDeletion") == Some(&Value::Bool(true)))
-        };
-        if !left.iter().any(|one| owners(one).any(holds)) && self.take_off(llama, finalizer).await {
+        let holds =
+            |owner: &Value| is_of(owner) && (finalizer == ORPHAN || owner["blockOwnerDeletion"] == true);
+        let is_held = self.world.dependents().iter().any(|one| owners(one).any(holds));
+        if !is_held && self.take_off(llama, finalizer).await {
             self.done.insert(work);
         }
     }
 
     /// Deletes a dependent whose owners are all gone or wait for it, and otherwise takes the references to those off.
     async fn attempt_to_delete(&self, dependent: &Value) {
-        let mut judged = Vec::new();
+        let mut solid: BTreeSet<&str> = BTreeSet::new();
         for owner in owners(dependent) {
             // While the owner cannot be asked for, nothing is done.
-            let Some(is) = self.ask(owner).await else { return };
-            judged.push((text(owner, "uid").to_owned(), is));
+            let Some(is_solid) = self.is_solid(owner).await else { return };
+            solid.extend(is_solid.then(|| text(owner, "uid")));
         }
-        let target = reference(dependent);
-        let now = self.world.server.object(&target);
-        let is_as_seen = now.is_some_and(|now| {
-            now["metadata"]["resourceVersion"] == dependent["metadata"]["resourceVersion"]
-        });
-        if !is_as_seen {
+        let target = object::reference(dependent);
+        let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+        if self.world.server.object(&target).is_none_or(|now| version(&now) != version(dependent)) {
             return;
         }
-        match judged.iter().any(|(_, is)| *is == Owner::Solid) {
-            false => drop(self.world.act(NAME, &Act::Delete { target, cascade: Cascade::Background })),
-            true => self.forget_owners(dependent, |owner| {
-                judged.iter().any(|(uid, is)| uid == text(owner, "uid") && *is != Owner::Solid)
-            }),
+        if solid.is_empty() {
+            let _ = self.world.act(NAME, &delete(&target));
+        } else {
+            self.forget_owners(dependent, |owner| !solid.contains(text(owner, "uid")));
         }
     }
 
-    /// What an owner is, as the view says now. None: it says nothing of it.
-    async fn ask(&self, owner: &Value) -> Option<Owner> {
+    /// Whether an owner is there and does not wait for its dependents, as the view says now. None: it says nothing of it.
+    async fn is_solid(&self, owner: &Value) -> Option<bool> {
         let (code, found) = self.send("GET", text(owner, "name"), None).await?;
-        let is_waiting = || {
-            let finalizers = found["metadata"]["finalizers"].as_array();
-            found["metadata"].get("deletionTimestamp").is_some()
-                && finalizers.is_some_and(|finalizers| finalizers.iter().any(|one| one == FOREGROUND))
-        };
+        let waits = is_deleting(&found) && has_finalizer(&found, &[FOREGROUND]);
         match code {
-            404 => Some(Owner::Dangling),
-            200 if uid(&found) != text(owner, "uid") => Some(Owner::Dangling),
-            200 if is_waiting() => Some(Owner::Waiting),
-            200 => Some(Owner::Solid),
+            404 => Some(false),
+            200 => Some(uid(&found) == text(owner, "uid") && !waits),
             _ => None,
         }
     }
@@ -157,30 +127,26 @@ impl Collector {
         let left: Vec<&Value> = owners(dependent).filter(|owner| !which(owner)).collect();
         if left.len() < owners(dependent).count() {
             let patch = json!({"metadata": {"ownerReferences": left}});
-            let act = Act::Merge { target: reference(dependent), subresource: None, patch };
-            drop(self.world.act(NAME, &act));
+            let _ = self.world.act(NAME, &merge(&object::reference(dependent), patch));
         }
     }
 
     /// Takes a finalizer off a Llama through the view. Returns whether it is off, or the Llama gone.
     async fn take_off(&self, llama: &Value, finalizer: &str) -> bool {
-        let name = text(&llama["metadata"], "name");
-        match self.send("GET", name, None).await {
-            Some((404, _)) => true,
-            Some((200, live)) if uid(&live) != uid(llama) => true,
-            Some((200, live)) => {
-                let finalizers = live["metadata"]["finalizers"].as_array().into_iter().flatten();
-                let left: Vec<&Value> = finalizers.clone().filter(|one| *one != finalizer).collect();
-                if left.len() == finalizers.count() {
-                    return true;
-                }
-                let patch = json!({"metadata": {
-                    "resourceVersion": live["metadata"]["resourceVersion"], "finalizers": left,
-                }});
-                self.send("PATCH", name, Some(patch)).await.is_some_and(|(code, _)| code < 300 || code == 404)
-            }
-            _ => false,
+        let name = object::name(llama);
+        let live = match self.send("GET", name, None).await {
+            Some((404, _)) => return true,
+            Some((200, live)) => live,
+            _ => return false,
+        };
+        if uid(&live) != uid(llama) || !has_finalizer(&live, &[finalizer]) {
+            return true;
         }
+        let left: Vec<&str> = finalizers(&live).filter(|one| *one != finalizer).collect();
+        let version = &live["metadata"]["resourceVersion"];
+        let patch = json!({"metadata": {"resourceVersion": version, "finalizers": left}});
+        let answer = self.send("PATCH", name, Some(patch)).await;
+        answer.is_some_and(|(code, _)| code < 300 || code == 404)
     }
 
     async fn send(&self, method: &'static str, name: &str, body: Option<Value>) -> Option<(u16, Value)> {
@@ -195,32 +161,20 @@ impl Collector {
         };
         let answer = tokio::time::timeout(PATIENCE, self.world.send(request)).await.ok()?.ok()?;
         let Content::Whole(found) = answer.content else { return None };
-        self.world.script().say(NAME, format!("{method} {name}: {}", answer.code));
+        self.world.say(NAME, format!("{method} {name}: {}", answer.code));
         Some((answer.code, found))
     }
-}
-
-fn uid(object: &Value) -> &str {
-    text(&object["metadata"], "uid")
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-fn reference(dependent: &Value) -> ObjectRef {
-    owned(text(&dependent["metadata"], "name"))
-}
-
 impl World {
     /// What Llamas own.
     pub(super) fn dependents(&self) -> Vec<Value> {
         let snapshot = self.server.snapshot();
-        snapshot
-            .objects
-            .values()
-            .filter(|object| is_owned(object))
-            .map(|object| Value::clone(object))
-            .collect()
+        let owned = snapshot.objects.values().filter(|object| is_owned(object));
+        owned.map(|object| Value::clone(object)).collect()
     }
 }

@@ -1,19 +1,17 @@
 //! Simulated gateways: they run in this process, can end at any point, and are asked as a server of HTTP asks them.
 
 use std::{
-    collections::VecDeque,
     net::Ipv4Addr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, AtomicUsize, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use jiff::Timestamp;
 use kube::Client;
-use pintle_engine::Engine;
+use pintle_engine::{Digest, Engine};
 use pintle_gateway::{
     Host,
     answer::Gateway,
@@ -24,15 +22,19 @@ use pintle_gateway::{
 };
 use pintle_kubernetes::Cluster;
 use pintle_modules::{Budget, Loader, Report};
-use pintle_runtime::{Spawner, clock};
-use pintle_simulator::ApiServer;
+use pintle_runtime::clock::Random;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::guests::Guests;
+use super::{
+    guests::Guests,
+    script::Deed,
+    world::{Evidence, World},
+};
 use crate::{
-    hosts::{Life, connected},
+    life::Life,
     seam::{Seam, Seams, Sent},
+    world::Operate,
 };
 
 /// The memory limit of a simulated gateway, in bytes.
@@ -44,32 +46,53 @@ pub(super) const TOKEN: &str = "token-of-ann";
 /// The name of the one who asks.
 pub(super) const USER: &str = "ann";
 
-/// What gateways are started with.
-pub(super) struct Setup {
-    pub(super) server: ApiServer,
-    pub(super) engine: Engine,
-    pub(super) seed: u64,
+/// The gateways behind one address.
+pub struct Gateways {
+    engine: Engine,
     pub(super) guests: Arc<Guests>,
     /// Makes what lies between a gateway and the API server.
-    pub(super) upstream: Option<Seams>,
+    upstream: Option<Seams>,
     /// Makes what lies between a gateway and its clients.
-    pub(super) front: Option<Seams>,
+    front: Option<Seams>,
+    turn: AtomicUsize,
+    chance: Mutex<Random>,
+    /// Whether the View of Llamas was deleted for good.
+    pub(super) removed: AtomicBool,
+    /// How many wait until they can make the View of Llamas again.
+    pub(super) remaking: AtomicUsize,
+    pub(super) evidence: Mutex<Evidence>,
 }
 
-/// The gateways behind one address.
-pub(super) struct Gateways {
-    setup: Setup,
-    running: Mutex<Vec<Arc<Running>>>,
-    starts: AtomicU32,
-    turn: AtomicUsize,
+impl Gateways {
+    /// Gateways with guests of which this is the digest of the second module.
+    pub(super) fn new(
+        engine: &Engine,
+        other: Digest,
+        seed: u64,
+        (upstream, front): (Option<Seams>, Option<Seams>),
+    ) -> Self {
+        Self {
+            engine: engine.clone(),
+            guests: Arc::new(Guests::new(other)),
+            upstream,
+            front,
+            turn: AtomicUsize::new(0),
+            chance: Mutex::new(Random::new(seed ^ 0xdeed)),
+            removed: AtomicBool::new(false),
+            remaking: AtomicUsize::new(0),
+            evidence: Mutex::default(),
+        }
+    }
+
+    /// A number below this one.
+    pub(super) fn below(&self, bound: u64) -> u64 {
+        self.chance.lock().unwrap_or_else(PoisonError::into_inner).below(bound)
+    }
 }
 
 /// A running gateway.
-pub(super) struct Running {
-    /// The name of its connection: `gateway-` and the number of its start.
-    pub(super) client: String,
-    pub(super) life: Arc<Life>,
-    spawner: Spawner,
+#[derive(Clone)]
+pub(crate) struct Running {
     gateway: Arc<Gateway<Client>>,
     front: Option<Arc<dyn Seam>>,
 }
@@ -78,24 +101,12 @@ pub(super) struct Running {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Broke;
 
-impl Gateways {
-    pub(super) fn new(setup: Setup) -> Self {
-        Self { setup, running: Mutex::default(), starts: AtomicU32::new(0), turn: AtomicUsize::new(0) }
-    }
+impl Operate for Gateways {
+    type Process = Running;
 
-    fn running(&self) -> MutexGuard<'_, Vec<Arc<Running>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Starts one more.
-    pub(super) fn start(&self, now: Timestamp) -> Arc<Running> {
-        let Setup { server, engine, seed, guests, upstream, front } = &self.setup;
-        let number = self.starts.fetch_add(1, Ordering::Relaxed) + 1;
-        let client = format!("gateway-{number}");
-        let clock = Arc::new(clock::Virtual::new(now, seed.wrapping_mul(31).wrapping_add(number.into())));
-        let life = Arc::new(Life::new(Arc::clone(&clock)));
-        let spawner = Spawner::simulated(Arc::clone(&clock));
-        let connection = connected(server, &client, &life, upstream.as_ref().map(|seams| seams()));
+    fn start(world: &World, life: &Arc<Life>) -> Running {
+        let Self { engine, guests, upstream, front, .. } = &world.own;
+        let connection = life.connect(&world.server, upstream.as_ref().map(|seams| seams()));
         let metrics = Arc::new(Metrics::default());
         let budget = Budget::fixed(MEMORY_BYTES);
         let loader = Loader::new(
@@ -103,65 +114,52 @@ impl Gateways {
             engine.clone(),
             None,
             budget.clone(),
-            spawner.clone(),
+            life.spawner.clone(),
             Arc::clone(&metrics) as Arc<dyn Report>,
         );
         let host = Host {
             client: connection,
             loader,
-            spawner: spawner.clone(),
+            spawner: life.spawner.clone(),
             budget,
             metrics,
-            identity: client.clone(),
+            identity: life.client.clone(),
             own: (pintle_api::NAMESPACE.into(), "pintle-gateway".into()),
             bundle: watch::channel(String::new()).1,
             carried: watch::Sender::new(None),
             guests: Arc::clone(guests) as Arc<dyn CallViews>,
         };
-        let gateway = clock.during(|| host.start());
-        let front = front.as_ref().map(|seams| seams());
-        let started = Arc::new(Running { client, life, spawner, gateway, front });
-        self.running().push(Arc::clone(&started));
-        started
+        let gateway = life.clock.during(|| host.start());
+        Running { gateway, front: front.as_ref().map(|seams| seams()) }
     }
 
-    /// So many of the next calls of `show` meet their deadline.
-    pub(super) fn be_late(&self, calls: u32) {
-        self.setup.guests.be_late(calls);
+    fn waits_for(_: &Life, running: &Running) -> Option<&'static str> {
+        running.gateway.waits_for()
     }
 
-    /// How many run.
-    pub(super) fn count(&self) -> usize {
-        self.running().len()
+    async fn perform(world: &World, deed: Deed) {
+        match deed {
+            Deed::Close { forgets: true } => world.relist(),
+            Deed::Close { forgets: false } => world.server.close_watches(None),
+            Deed::Meddle(what, name) => world.meddle(what, name).await,
+        }
     }
+}
 
-    /// Ends one where it is, as a crash does.
-    pub(super) fn crash(&self, client: &str) {
-        let ended: Vec<_> = self.running().extract_if(.., |running| running.client == client).collect();
-        ended.iter().for_each(|running| running.kill());
-    }
-
-    /// Ends all of them.
-    pub(super) fn kill(&self) {
-        let ended: Vec<_> = self.running().drain(..).collect();
-        ended.iter().for_each(|running| running.kill());
-    }
-
-    /// The one whose turn it is.
-    fn next(&self) -> Option<Arc<Running>> {
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let running = self.running();
-        running.get(turn.checked_rem(running.len())?).cloned()
-    }
-
-    /// Sends a request to one of them.
+impl World {
+    /// Sends a request to the gateway whose turn it is.
     ///
     /// # Errors
     /// When there is none, or it ends before it answers.
-    pub(super) async fn send(&self, mut request: Request) -> Result<Answer, Broke> {
-        let running = self.next().ok_or(Broke)?;
+    pub(super) async fn forward(&self, mut request: Request) -> Result<Answer, Broke> {
+        let turn = self.own.turn.fetch_add(1, Ordering::Relaxed);
+        let (life, Running { gateway, front }) = {
+            let processes = self.processes();
+            let turn = turn.checked_rem(processes.len()).ok_or(Broke)?;
+            processes.get(turn).cloned().ok_or(Broke)?
+        };
         let mut sent = request.sent();
-        if let Some(front) = &running.front {
+        if let Some(front) = &front {
             if let Some(pretended) = front.request(&mut sent) {
                 return Ok(Answer { code: 200, warns: false, content: Content::Whole(pretended) });
             }
@@ -169,17 +167,15 @@ impl Gateways {
                 (sent.path.clone(), Some(sent.body.clone()).filter(|body| !body.is_null()));
         }
         let is_watch = request.path.contains("watch=true");
-        let reply = running.ask(request.into_http().ok_or(Broke)?).await?;
+        let request = request.into_http().ok_or(Broke)?;
+        // It is a task of the gateway: it has its clock, and ends with it.
+        let client = Peer::at(Ipv4Addr::LOCALHOST.into());
+        let answer = life.spawner.spawn(async move { gateway.answer(&client, request).await });
+        let reply: Reply = answer.await.map_err(|_| Broke)?;
         let (mut code, warns) = (reply.status().as_u16(), reply.headers().contains_key("warning"));
-        let front = running.front.clone();
         if is_watch && code == 200 {
-            let content = Content::Events(Events {
-                body: reply.into_body(),
-                lines: Lines::default(),
-                front,
-                path: sent.path,
-            });
-            return Ok(Answer { code, warns, content });
+            let events = Events { body: reply.into_body(), begun: Vec::new(), front, path: sent.path };
+            return Ok(Answer { code, warns, content: Content::Events(events) });
         }
         let bytes = reply.into_body().collect().await.map_err(|_| Broke)?.to_bytes();
         let mut body = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -187,25 +183,6 @@ impl Gateways {
             front.reply(&sent, &mut code, &mut body);
         }
         Ok(Answer { code, warns, content: Content::Whole(body) })
-    }
-}
-
-impl Running {
-    async fn ask(&self, request: http::Request<Full<Bytes>>) -> Result<Reply, Broke> {
-        let (gateway, client) = (Arc::clone(&self.gateway), Peer::at(Ipv4Addr::LOCALHOST.into()));
-        // It is a task of the gateway: it has its clock, and ends with it.
-        let answer = self.spawner.spawn(async move { gateway.answer(&client, request).await });
-        answer.await.map_err(|_| Broke)
-    }
-
-    fn kill(&self) {
-        self.life.end();
-        self.spawner.end_all();
-    }
-
-    /// What is missing until it can answer.
-    pub(super) fn waits_for(&self) -> Option<&'static str> {
-        self.gateway.waits_for()
     }
 }
 
@@ -269,7 +246,8 @@ pub(super) enum Content {
 /// The events of a watch, as they come.
 pub(super) struct Events {
     body: ReplyBody,
-    lines: Lines,
+    /// What came of the next event so far.
+    begun: Vec<u8>,
     front: Option<Arc<dyn Seam>>,
     path: String,
 }
@@ -278,7 +256,8 @@ impl Events {
     /// The next event; none when the watch has ended.
     pub(super) async fn next(&mut self) -> Option<Value> {
         loop {
-            while let Some(line) = self.lines.next() {
+            while let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.begun.drain(..=end).collect();
                 let mut event = serde_json::from_slice(&line).unwrap_or_default();
                 if self.front.as_ref().is_none_or(|front| front.event(&self.path, &mut event)) {
                     return Some(event);
@@ -286,23 +265,8 @@ impl Events {
             }
             let frame = self.body.frame().await?.ok()?;
             if let Ok(bytes) = frame.into_data() {
-                self.lines.push(&bytes);
+                self.begun.extend_from_slice(&bytes);
             }
         }
-    }
-}
-
-/// Bytes that become lines.
-#[derive(Default)]
-struct Lines(VecDeque<u8>);
-
-impl Lines {
-    fn push(&mut self, bytes: &[u8]) {
-        self.0.extend(bytes);
-    }
-
-    fn next(&mut self) -> Option<Vec<u8>> {
-        let end = self.0.iter().position(|byte| *byte == b'\n')?;
-        Some(self.0.drain(..=end).collect())
     }
 }

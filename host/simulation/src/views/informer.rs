@@ -13,8 +13,9 @@ use super::{
     world::World,
 };
 
-/// How long a client waits before it tries again.
+/// How long a client waits before it tries again, and where it knows better than before what to ask for.
 const RETRY: Duration = Duration::from_secs(1);
+const SOON: Duration = Duration::from_millis(100);
 
 /// How long a watch is asked to last, in seconds.
 const WATCH_SECONDS: u32 = 120;
@@ -48,7 +49,7 @@ pub(super) struct Informer {
     believed: Mutex<BTreeMap<String, Value>>,
 }
 
-/// What it should do next.
+/// What it should do next, after a pause.
 enum Next {
     /// Watch again, from this version.
     Watch(String),
@@ -87,29 +88,22 @@ impl Informer {
         let any = if self.begin == Begin::List { "0" } else { "" };
         let mut next = Next::Begin(any.to_owned());
         loop {
-            next = match next {
+            let (then, pause) = match next {
                 Next::Begin(version) if self.begin == Begin::Watch => {
                     self.begin_with_watch(&world, version).await
                 }
-                Next::Begin(version) => match self.list(&world, &version).await {
-                    Ok(version) => Next::Watch(version),
-                    // Two gateways may be in different epochs for a while, so that the pages of one are void for the other.
-                    Err(Some(version)) => {
-                        tokio::time::sleep(RETRY / 10).await;
-                        Next::Begin(version)
-                    }
-                    Err(None) => {
-                        tokio::time::sleep(RETRY).await;
-                        Next::Begin(version)
-                    }
-                },
+                Next::Begin(version) => self.list(&world, version).await,
                 Next::Watch(version) => self.watch(&world, version).await,
+            };
+            next = then;
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
             }
         }
     }
 
-    /// Lists. Returns the version of the list; or from which one to begin anew at once, if that is known.
-    async fn list(&self, world: &World, version: &str) -> Result<String, Option<String>> {
+    /// Lists.
+    async fn list(&self, world: &World, version: String) -> (Next, Duration) {
         let mut found = BTreeMap::new();
         let mut page = String::new();
         loop {
@@ -124,22 +118,21 @@ impl Informer {
             }
             let accept = self.metadata_only.then_some(METADATA_OF_ALL);
             let request = Request { accept, agent: self.name.into(), ..Request::get(self.path(&parameters)) };
-            let answer = world.ask(request).await.ok_or(None)?;
-            match answer.0 {
-                200 => {}
-                // The version, or the page, is too old; or the version is not there yet.
-                410 => return Err(Some(String::new())),
-                504 if !version.is_empty() => return Err(Some(String::new())),
-                _ => return Err(None),
-            }
-            let list = answer.1;
+            let list = match world.ask(request).await {
+                Some((200, list)) => list,
+                // The version, or the page, is too old; or the version is not there yet. Two gateways may be in different epochs for a
+                // while, so that the pages of one are void for the other.
+                Some((410, _)) => return (Next::Begin(String::new()), SOON),
+                Some((504, _)) if !version.is_empty() => return (Next::Begin(String::new()), SOON),
+                _ => return (Next::Begin(version), RETRY),
+            };
             for item in list["items"].as_array().into_iter().flatten() {
                 found.insert(name(item), item.clone());
             }
-            page = list["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+            page = text(&list["metadata"]["continue"]);
             if page.is_empty() {
                 self.replace(found);
-                return Ok(text(&list["metadata"]["resourceVersion"]));
+                return (Next::Watch(text(&list["metadata"]["resourceVersion"])), Duration::ZERO);
             }
         }
     }
@@ -156,40 +149,25 @@ impl Informer {
         })
     }
 
-    async fn watch(&self, world: &World, version: String) -> Next {
+    async fn watch(&self, world: &World, version: String) -> (Next, Duration) {
         match self.open(world, &format!("&resourceVersion={version}")).await {
             Some(Ok(events)) => self.follow(world, events, version).await,
-            Some(Err(410)) => {
-                tokio::time::sleep(RETRY / 10).await;
-                Next::Begin(String::new())
-            }
+            Some(Err(410)) => (Next::Begin(String::new()), SOON),
             // As client-go: it goes on where it is if nobody listens or too many ask, and else begins anew.
-            None | Some(Err(429 | 503)) => {
-                tokio::time::sleep(RETRY).await;
-                Next::Watch(version)
-            }
-            Some(Err(_)) => {
-                tokio::time::sleep(RETRY).await;
-                Next::Begin(version)
-            }
+            None | Some(Err(429 | 503)) => (Next::Watch(version), RETRY),
+            Some(Err(_)) => (Next::Begin(version), RETRY),
         }
     }
 
-    async fn begin_with_watch(&self, world: &World, version: String) -> Next {
+    async fn begin_with_watch(&self, world: &World, version: String) -> (Next, Duration) {
         let mut parameters = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned();
         if !version.is_empty() {
             parameters.push_str(&format!("&resourceVersion={version}"));
         }
         let mut events = match self.open(world, &parameters).await {
             Some(Ok(events)) => events,
-            Some(Err(410)) => {
-                tokio::time::sleep(RETRY / 10).await;
-                return Next::Begin(String::new());
-            }
-            _ => {
-                tokio::time::sleep(RETRY).await;
-                return Next::Begin(version);
-            }
+            Some(Err(410)) => return (Next::Begin(String::new()), SOON),
+            _ => return (Next::Begin(version), RETRY),
         };
         let mut found = BTreeMap::new();
         while let Some(event) = events.next().await {
@@ -204,18 +182,14 @@ impl Informer {
                     self.replace(found);
                     return self.follow(world, events, text(&object["metadata"]["resourceVersion"])).await;
                 }
-                Some("ERROR") if object["code"] == 410 => {
-                    tokio::time::sleep(RETRY).await;
-                    return Next::Begin(String::new());
-                }
+                Some("ERROR") if object["code"] == 410 => return (Next::Begin(String::new()), RETRY),
                 _ => {}
             }
         }
-        tokio::time::sleep(RETRY).await;
-        Next::Begin(version)
+        (Next::Begin(version), RETRY)
     }
 
-    async fn follow(&self, world: &World, mut events: Events, mut version: String) -> Next {
+    async fn follow(&self, world: &World, mut events: Events, mut version: String) -> (Next, Duration) {
         while let Some(event) = events.next().await {
             world.saw_event(self.name, self.plural, &event);
             let object = &event["object"];
@@ -227,20 +201,13 @@ impl Informer {
                     }
                 }
                 Some("DELETED") => drop(self.believed().remove(&name(object))),
-                Some("ERROR") if object["code"] == 410 => {
-                    tokio::time::sleep(RETRY / 10).await;
-                    return Next::Begin(String::new());
-                }
-                Some("ERROR") => {
-                    tokio::time::sleep(RETRY).await;
-                    return Next::Begin(version);
-                }
+                Some("ERROR") if object["code"] == 410 => return (Next::Begin(String::new()), SOON),
+                Some("ERROR") => return (Next::Begin(version), RETRY),
                 _ => {}
             }
             version = text(&object["metadata"]["resourceVersion"]);
         }
-        tokio::time::sleep(RETRY / 10).await;
-        Next::Watch(version)
+        (Next::Watch(version), SOON)
     }
 
     /// Takes in a whole state. What has the version that is known already is taken to be as it is.

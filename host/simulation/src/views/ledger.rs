@@ -325,8 +325,8 @@ pub(super) fn without_uid(object: &Value) -> Value {
 
 /// The same of what is expected, where only the metadata are shown.
 pub(super) fn expected_as(shown: &Value, expected: Value) -> Value {
-    match shown["kind"] == "PartialObjectMetadata" {
-        true => json!({"metadata": expected["metadata"]}),
-        false => expected,
+    if shown["kind"] == "PartialObjectMetadata" {
+        return json!({"metadata": expected["metadata"]});
     }
+    expected
 }

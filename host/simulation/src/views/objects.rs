@@ -4,6 +4,7 @@ use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
 use super::{NAMESPACE, RECORD};
+use crate::acts::reference;
 
 /// The names of Llamas, and of Pods.
 pub(super) const NAMES: [&str; 4] = ["a", "b", "c", "d"];
@@ -13,13 +14,7 @@ pub(super) const LABEL: (&str, &str) = ("tier", "gold");
 
 /// The stored object with this name.
 pub(super) fn record(name: &str) -> ObjectRef {
-    let (api_version, kind) = RECORD;
-    ObjectRef {
-        api_version: api_version.into(),
-        kind: kind.into(),
-        namespace: Some(NAMESPACE.into()),
-        name: name.into(),
-    }
+    reference(RECORD.0, RECORD.1, Some(NAMESPACE), name)
 }
 
 /// A stored object, with a field that the view does not know.
@@ -34,12 +29,7 @@ pub(super) fn new_record(name: &str, amount: u64) -> Value {
 
 /// What a Llama owns, by its name.
 pub(super) fn owned(name: &str) -> ObjectRef {
-    ObjectRef {
-        api_version: "v1".into(),
-        kind: "ConfigMap".into(),
-        namespace: Some(NAMESPACE.into()),
-        name: name.into(),
-    }
+    reference("v1", "ConfigMap", Some(NAMESPACE), name)
 }
 
 /// Whether an object is one that Llamas own.

@@ -2,7 +2,7 @@
 
 mod deletions;
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, fmt};
 
 use pintle_simulator::{Record, Verb};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use deletions::Deletions;
 
 use super::{
-    MODULES, NAMESPACE, collection,
+    Broken, MODULES, NAMESPACE, collection,
     gateways::{Answer, Content, Request},
     informer::Informer,
     ledger::{Ledger, Version, can_be_shown, exchanged, expected_as, shown, without_uid},
@@ -40,10 +40,10 @@ pub enum Property {
     Repeatable,
 }
 
-impl Property {
+impl fmt::Display for Property {
     /// Its code in docs/simulator.md.
-    pub fn letter(self) -> &'static str {
-        match self {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Self::Believed => "G1",
             Self::Found => "G2",
             Self::Declared => "G3",
@@ -52,35 +52,7 @@ impl Property {
             Self::Cascades => "G6",
             Self::Serves => "serves",
             Self::Repeatable => "repeatable",
-        }
-    }
-}
-
-/// A property that did not hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
-    /// The property.
-    pub property: Property,
-    /// When it was seen, since the run began.
-    pub at: Option<Duration>,
-    /// What was found.
-    pub what: String,
-}
-
-impl Broken {
-    pub(super) fn new(property: Property, what: impl Into<String>) -> Self {
-        Self { property, at: None, what: what.into() }
-    }
-
-    fn at(property: Property, at: Duration, what: String) -> Self {
-        Self { property, at: Some(at), what }
-    }
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.property.letter(), self.what)?;
-        self.at.map_or(Ok(()), |at| write!(f, "\n  at {:.3} s", at.as_secs_f64()))
+        })
     }
 }
 
@@ -202,16 +174,11 @@ fn is_shown(ledger: &Ledger, sighting: &Sighting) -> Result<(), Broken> {
             .filter_map(Value::as_object_mut)
             .for_each(|expected| drop(expected.remove("spec")));
     }
-    match expected.contains(&found) {
-        true => Ok(()),
-        false => {
-            let expected = expected.first().unwrap_or(&Value::Null);
-            broken(format!(
-                "{plural} {name} is shown as\n    {found}\n  and {} shows\n    {expected}",
-                modules.join(" or ")
-            ))
-        }
+    if expected.contains(&found) {
+        return Ok(());
     }
+    let (expected, module) = (expected.first().unwrap_or(&Value::Null), modules.join(" or "));
+    broken(format!("{plural} {name} is shown as\n    {found}\n  and {module} shows\n    {expected}"))
 }
 
 /// Whether a write of a gateway changed nothing that it must not.
@@ -240,10 +207,10 @@ fn declared(record: &Record) -> Result<(), Broken> {
         return if more { broken(format!("it was created with {after}")) } else { Ok(()) };
     };
     let before = undeclared(before);
-    match before == after {
-        true => Ok(()),
-        false => broken(format!("it changed\n    {before}\n  into\n    {after}")),
+    if before != after {
+        return broken(format!("it changed\n    {before}\n  into\n    {after}"));
     }
+    Ok(())
 }
 
 /// What a gateway must not change of a stored object.
@@ -349,10 +316,10 @@ fn answered(ledger: &Ledger, written: &Written, records: &[Record]) -> Result<()
         let asked = exchanged(&written.wanted["spec"], module == MODULES[1]);
         asked.as_object().into_iter().flatten().all(|(field, value)| after["spec"][field] == *value)
     });
-    match is_asked || written.wanted.get("spec").is_none() {
-        true => Ok(()),
-        false => broken(format!("what is stored is {}", after["spec"])),
+    if !is_asked && written.wanted.get("spec").is_some() {
+        return broken(format!("what is stored is {}", after["spec"]));
     }
+    Ok(())
 }
 
 fn written_as(written: &Written) -> String {
@@ -371,14 +338,12 @@ pub(super) async fn is_told_what_is_left_out(world: &World) -> Result<(), Broken
         return Ok(());
     };
     let shown = list["items"].as_array().map_or(0, Vec::len);
-    match warns == (shown < stored) {
-        true => Ok(()),
-        false => {
-            let what =
-                format!("in the end a list has {shown} of {stored} Llamas, and whether it warns is {warns}");
-            Err(Broken::new(Property::Believed, what))
-        }
+    if warns != (shown < stored) {
+        let what =
+            format!("in the end a list has {shown} of {stored} Llamas, and whether it warns is {warns}");
+        return Err(Broken::new(Property::Believed, what));
     }
+    Ok(())
 }
 
 /// Judges what an informer believes in the end.

@@ -16,9 +16,9 @@ impl Access for Rights {
     }
 
     fn may(&mut self, user: &User, _: &Action) -> Verdict {
-        match user.name == USER || is_gateway(&user.name) {
-            true => Verdict::Allowed,
-            false => Verdict::NotAllowed(String::new()),
+        if user.name == USER || is_gateway(&user.name) {
+            return Verdict::Allowed;
         }
+        Verdict::NotAllowed(String::new())
     }
 }

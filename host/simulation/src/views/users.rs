@@ -13,6 +13,7 @@ use super::{
     objects::{LABEL, NAMES, new_record, owned, owner_reference, record},
     world::{World, Written},
 };
+use crate::acts::{delete, merge, reference};
 
 /// How long two steps are apart at most, in milliseconds.
 const PAUSE: u64 = 1_500;
@@ -73,12 +74,7 @@ pub(super) async fn read(world: Arc<World>, seed: u64) {
 }
 
 fn pod(name: &str) -> ObjectRef {
-    ObjectRef {
-        api_version: "v1".into(),
-        kind: "Pod".into(),
-        namespace: Some(NAMESPACE.into()),
-        name: name.into(),
-    }
+    reference("v1", "Pod", Some(NAMESPACE), name)
 }
 
 /// The label, or that it is taken away.
@@ -88,13 +84,29 @@ fn label(amount: u64) -> Value {
 
 impl Choice {
     async fn act(self, world: &World) {
-        let Self { what, name, amount, variant, .. } = self;
-        match what {
+        match self.what {
             0..=2 => self.create(world).await,
             3..=5 => self.update(world).await,
             6..=9 => self.patch(world).await,
-            10 | 11 => self.delete(world).await,
-            12 => drop(world.act("keeper", &Act::Create(new_record(name, amount)))),
+            20 | 21 => self.own(world).await,
+            22 | 23 => {
+                tokio::join!(self.own(world), async {
+                    tokio::time::sleep(Duration::from_millis(400)).await;
+                    self.delete(world).await;
+                });
+            }
+            10 | 11 | 24.. => self.delete(world).await,
+            _ => {
+                world.as_keeper(self.of_keeper(world));
+            }
+        }
+    }
+
+    /// What the one who keeps the farm does to what is stored.
+    fn of_keeper(self, world: &World) -> Act {
+        let Self { what, name, amount, variant, .. } = self;
+        match what {
+            12 => Act::Create(new_record(name, amount)),
             13 | 14 => {
                 let patch = match variant {
                     0 => json!({"spec": {"colour": format!("c{amount}")}}),
@@ -108,31 +120,17 @@ impl Choice {
                     }
                     _ => json!({"spec": {"weight": amount}}),
                 };
-                drop(world.act("keeper", &Act::Merge { target: record(name), subresource: None, patch }));
+                merge(&record(name), patch)
             }
             15 => self.end(world),
             16 | 17 => {
                 let containers: Vec<Value> =
                     (0..=variant).map(|at| json!({"name": format!("c{at}"), "image": "i:1"})).collect();
-                let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"containers": containers}});
-                drop(world.act("keeper", &Act::Create(pod)));
+                Act::Create(json!({"apiVersion": "v1", "kind": "Pod",
+                    "metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"containers": containers}}))
             }
-            18 => {
-                let cascade = Cascade::Background;
-                drop(world.act("keeper", &Act::Delete { target: pod(name), cascade }));
-            }
-            19 => {
-                let patch = json!({"metadata": {"labels": {LABEL.0: format!("v{amount}")}}});
-                drop(world.act("keeper", &Act::Merge { target: pod(name), subresource: None, patch }));
-            }
-            20 | 21 => self.own(world).await,
-            22 | 23 => {
-                tokio::join!(self.own(world), async {
-                    tokio::time::sleep(Duration::from_millis(400)).await;
-                    self.delete(world).await;
-                });
-            }
-            _ => self.delete(world).await,
+            18 => delete(&pod(name)),
+            _ => merge(&pod(name), json!({"metadata": {"labels": {LABEL.0: format!("v{amount}")}}})),
         }
     }
 
@@ -152,34 +150,24 @@ impl Choice {
             "name": target.name, "namespace": NAMESPACE, "ownerReferences": owners,
             "finalizers": if is_held { json!([HOLD]) } else { json!([]) },
         }});
-        if owners.is_empty() || world.act("keeper", &Act::Create(object)).is_err() || !is_held {
-            return;
+        if !owners.is_empty() && world.as_keeper(Act::Create(object)) && is_held {
+            tokio::time::sleep(HELD).await;
+            world.as_keeper(merge(&target, json!({"metadata": {"finalizers": null}})));
         }
-        tokio::time::sleep(HELD).await;
-        let patch = json!({"metadata": {"finalizers": null}});
-        drop(world.act("keeper", &Act::Merge { target, subresource: None, patch }));
     }
 
     /// Deletes what is stored, or holds it by a finalizer, or lets go of it.
-    fn end(self, world: &World) {
+    fn end(self, world: &World) -> Act {
         let target = record(self.name);
-        let live = world.server.object(&target);
-        let others: Vec<Value> = live
-            .iter()
-            .flat_map(|live| live["metadata"]["finalizers"].as_array().into_iter().flatten())
-            .filter(|one| *one != HOLD)
-            .cloned()
-            .collect();
-        let hold = |finalizers: Vec<Value>| Act::Merge {
-            target: target.clone(),
-            subresource: None,
-            patch: json!({"metadata": {"finalizers": finalizers}}),
-        };
+        let live = world.server.object(&target).unwrap_or_default();
+        let finalizers = live["metadata"]["finalizers"].as_array().into_iter().flatten();
+        let others = finalizers.filter(|one| *one != HOLD).cloned();
+        let hold = |finalizers: Vec<Value>| merge(&target, json!({"metadata": {"finalizers": finalizers}}));
         match self.variant {
-            0 => drop(world.act("keeper", &hold([others, vec![HOLD.into()]].concat()))),
-            1 => drop(world.act("keeper", &hold(others))),
-            2 => drop(world.act("keeper", &Act::Delete { target, cascade: Cascade::Foreground })),
-            _ => drop(world.act("keeper", &Act::Delete { target, cascade: Cascade::Background })),
+            0 => hold(others.chain([HOLD.into()]).collect()),
+            1 => hold(others.collect()),
+            2 => Act::Delete { target, cascade: Cascade::Foreground },
+            _ => delete(&target),
         }
     }
 
@@ -279,7 +267,7 @@ impl Choice {
         let request = self.request("DELETE", Some(self.name), options.clone());
         let code = world.write(Written::of(request.clone(), options.clone())).await;
         if self.variant == 3 && code.is_some_and(|code| code < 300) {
-            drop(world.act("keeper", &Act::Create(new_record(self.name, self.amount))));
+            world.as_keeper(Act::Create(new_record(self.name, self.amount)));
             let request = Request { agent: format!("again-{}", self.number), ..request };
             world.write(Written::of(request, options)).await;
         }

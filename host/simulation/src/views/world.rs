@@ -1,33 +1,22 @@
 //! A cluster in memory with gateways and their clients, in which a plan is carried out.
 
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::{MutexGuard, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
-use jiff::{SignedDuration, Timestamp};
-use pintle_runtime::clock::Random;
-use pintle_simulator::{Act, ApiServer, Cascade, Failure};
+use pintle_simulator::{Act, Failure};
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
-use tokio::{sync::Notify, time::Instant};
 
 use super::{
-    MODULES,
-    gateways::{Answer, Broke, Content, Gateways, Request, Setup},
+    Gateways, MODULES,
+    fault::OnRequest,
+    gateways::{Answer, Broke, Content, Request},
     objects::{NAMES, new_record, record},
-    plan::{Fault, OnRequest, Plan},
-    rights::Rights,
-    script::{Deed, Hook, Script},
 };
+use crate::acts::{delete, merge, reference};
 
-/// How long after a crash the next gateway starts, as a Pod would.
-const RESTART_AFTER: Duration = Duration::from_secs(1);
-/// How often the controllers of the cluster work.
-const CONTROLLERS_EVERY: Duration = Duration::from_millis(100);
 /// How long a View is suspended, gone, or names no module that exists.
 const AWHILE: Duration = Duration::from_secs(4);
 /// How long a gateway may hold a View that is deleted: longer than it waits for a reply that never comes.
@@ -36,23 +25,7 @@ const HOLDS_AT_MOST: Duration = Duration::from_secs(120);
 const LATE_CALLS: u32 = 8;
 
 /// A cluster with gateways in it.
-pub(super) struct World {
-    pub(super) server: ApiServer,
-    pub(super) gateways: Gateways,
-    script: Arc<Mutex<Script>>,
-    deeds: Arc<Notify>,
-    pub(super) origin: Instant,
-    epoch: Timestamp,
-    wanted: usize,
-    chance: Mutex<Random>,
-    /// Whether gateways that end are started again.
-    runs: AtomicBool,
-    /// Whether the View of Llamas was deleted for good.
-    removed: AtomicBool,
-    /// How many wait until they can make the View of Llamas again.
-    remaking: AtomicUsize,
-    evidence: Mutex<Evidence>,
-}
+pub(super) type World = crate::world::World<Gateways>;
 
 /// What clients were told.
 #[derive(Clone, Debug, Default)]
@@ -111,90 +84,9 @@ impl Written {
     }
 }
 
-/// What a world is made of.
-pub(super) struct Made<'a> {
-    pub(super) base: &'a ApiServer,
-    pub(super) epoch: Timestamp,
-    pub(super) plan: &'a Plan,
-    pub(super) setup: Setup,
-}
-
 impl World {
-    /// A copy of a cluster at this time. Its plan has effects only after it is armed. Must be called in a runtime whose time stands still.
-    pub(super) fn new(made: Made<'_>) -> Arc<Self> {
-        let Made { base, epoch, plan, mut setup } = made;
-        let origin = Instant::now();
-        let clock = move || {
-            let passed = SignedDuration::try_from(origin.elapsed()).unwrap_or(SignedDuration::MAX);
-            epoch.saturating_add(passed).unwrap_or(epoch)
-        };
-        let server = base.fork(pintle_simulator::Options { seed: setup.seed, clock: Arc::new(clock) });
-        let script = Arc::new(Mutex::new(Script::new(plan, origin, server.version())));
-        let deeds = Arc::new(Notify::new());
-        server.set_faults(Box::new(Hook(Arc::clone(&script), Arc::clone(&deeds))));
-        server.set_access(Box::new(Rights));
-        setup.server = server.clone();
-        let world = Arc::new(Self {
-            chance: Mutex::new(Random::new(setup.seed ^ 0xdeed)),
-            gateways: Gateways::new(setup),
-            server,
-            script,
-            deeds,
-            origin,
-            epoch,
-            wanted: if plan.faults.contains(&Fault::Two) { 2 } else { 1 },
-            runs: AtomicBool::new(true),
-            removed: AtomicBool::new(false),
-            remaking: AtomicUsize::new(0),
-            evidence: Mutex::default(),
-        });
-        tokio::spawn(Arc::clone(&world).run_controllers());
-        tokio::spawn(Arc::clone(&world).do_deeds());
-        world
-    }
-
-    pub(super) fn script(&self) -> MutexGuard<'_, Script> {
-        self.script.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn evidence(&self) -> MutexGuard<'_, Evidence> {
-        self.evidence.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The wall clock of the cluster.
-    pub(super) fn now(&self) -> Timestamp {
-        let passed = SignedDuration::try_from(self.origin.elapsed()).unwrap_or(SignedDuration::MAX);
-        self.epoch.saturating_add(passed).unwrap_or(self.epoch)
-    }
-
-    // === Gateways ===
-
-    fn start_one(&self) {
-        let started = self.gateways.start(self.now());
-        let mut script = self.script();
-        script.lives.insert(started.client.clone(), Arc::clone(&started.life));
-        script.say(&started.client, "starts".into());
-    }
-
-    /// Starts the gateways, and waits until one can answer.
-    pub(super) async fn start_gateways(&self) -> anyhow::Result<()> {
-        let first = self.gateways.start(self.now());
-        self.script().lives.insert(first.client.clone(), Arc::clone(&first.life));
-        for _ in 1..self.wanted {
-            self.start_one();
-        }
-        let until = self.origin.elapsed() + Duration::from_secs(120);
-        while let Some(missing) = first.waits_for() {
-            anyhow::ensure!(self.origin.elapsed() < until, "no gateway is ready within 120 s: {missing}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        Ok(())
-    }
-
-    /// Ends all of it.
-    pub(super) fn end(&self) {
-        self.runs.store(false, Ordering::Relaxed);
-        self.gateways.kill();
+        self.own.evidence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     // === Clients ===
@@ -202,7 +94,7 @@ impl World {
     /// Sends a request to a gateway, and notes what came of it.
     pub(super) async fn send(&self, request: Request) -> Result<Answer, Broke> {
         let (method, path, before) = (request.method, request.path.clone(), self.server.version());
-        let answer = self.gateways.send(request).await?;
+        let answer = self.forward(request).await?;
         if answer.code == 404 {
             let versions = (before, self.server.version());
             self.evidence().misses.push(Missed { at: self.origin.elapsed(), method, path, versions });
@@ -231,15 +123,14 @@ impl World {
     /// Writes, and remembers what came of it.
     pub(super) async fn write(&self, mut written: Written) -> Option<u16> {
         let before = self.server.version();
-        let (agent, what) =
-            (written.request.agent.clone(), format!("{} {}", written.request.method, written.request.path));
-        self.script().say(&agent, what);
-        written.answer = self.ask(written.request.clone()).await;
+        let request = written.request.clone();
+        self.say(&request.agent, format!("{} {}", request.method, request.path));
+        written.answer = self.ask(request).await;
         written.versions = (before, self.server.version());
         written.at = self.origin.elapsed();
         let code = written.answer.as_ref().map(|(code, _)| *code);
-        self.script()
-            .say(&agent, code.map_or_else(|| "gets no answer".into(), |code| format!("gets {code}")));
+        let what = code.map_or_else(|| "gets no answer".into(), |code| format!("gets {code}"));
+        self.say(&written.request.agent, what);
         self.evidence().writes.push(written);
         code
     }
@@ -253,7 +144,7 @@ impl World {
         let kind = event["type"].as_str().unwrap_or_default();
         let (name, version) =
             (&event["object"]["metadata"]["name"], &event["object"]["metadata"]["resourceVersion"]);
-        self.script().say(informer, format!("sees {kind} {name} at {version} {}", event["object"]["code"]));
+        self.say(informer, format!("sees {kind} {name} at {version} {}", event["object"]["code"]));
         if matches!(kind, "ADDED" | "MODIFIED" | "DELETED") {
             let how = if kind == "DELETED" { Told::Gone } else { Told::Present };
             self.saw(plural, event["object"].clone(), how);
@@ -272,133 +163,88 @@ impl World {
             Act::Delete { target, .. } => format!("deletes {target}: {outcome}"),
             _ => outcome,
         };
-        self.script().say(who, what);
+        self.say(who, what);
         done
+    }
+
+    /// Acts as the one who keeps the farm. Returns whether it is done.
+    pub(super) fn as_keeper(&self, act: Act) -> bool {
+        self.act("keeper", &act).is_ok()
     }
 
     // === Beside them ===
 
-    async fn run_controllers(self: Arc<Self>) {
-        let mut looked_at = 0;
-        loop {
-            tokio::time::sleep(CONTROLLERS_EVERY).await;
-            let version = self.server.version();
-            if version == looked_at {
-                continue;
-            }
-            self.script().versions.push((version, self.origin.elapsed()));
-            if !self.server.controllers_step() {
-                looked_at = self.server.version();
-            }
-        }
-    }
-
-    async fn do_deeds(self: Arc<Self>) {
-        loop {
-            self.deeds.notified().await;
-            let deeds = std::mem::take(&mut self.script().deeds);
-            for deed in deeds {
-                let world = Arc::clone(&self);
-                tokio::spawn(async move { world.do_one(deed).await });
-            }
-        }
-    }
-
-    async fn do_one(&self, deed: Deed) {
-        match deed {
-            Deed::Crash(client) => {
-                self.gateways.crash(&client);
-                tokio::time::sleep(RESTART_AFTER).await;
-                if self.runs.load(Ordering::Relaxed) && self.gateways.count() < self.wanted {
-                    self.start_one();
-                }
-            }
-            Deed::Close { forgets } => {
-                if forgets {
-                    // A watch that has sent the last version would go on from there, so there must be a later one.
-                    let _ = self.act("keeper", &Act::Merge { target: view("farmpods"), subresource: None,
-                        patch: json!({"metadata": {"annotations": {"at": self.origin.elapsed().as_millis().to_string()}}}) });
-                    self.server.compact();
-                }
-                self.server.close_watches(None);
-            }
-            Deed::Meddle(what, name) => self.meddle(what, name).await,
-        }
-    }
-
-    async fn meddle(&self, what: OnRequest, name: Option<String>) {
-        let amount = {
-            let mut chance = self.chance.lock().unwrap_or_else(PoisonError::into_inner);
-            (chance.below(4) as usize, 60 + chance.below(30))
-        };
-        let name = name.unwrap_or_else(|| NAMES.get(amount.0).copied().unwrap_or("a").to_owned());
-        let amount = amount.1;
-        let delete = || Act::Delete { target: record(&name), cascade: Cascade::Background };
+    pub(super) async fn meddle(&self, what: OnRequest, name: Option<String>) {
+        let (other, amount) = (self.own.below(4) as usize, 60 + self.own.below(30));
+        let name = name.unwrap_or_else(|| NAMES[other].to_owned());
         match what {
             OnRequest::Swap => self.swap("llamas"),
             OnRequest::SwapPods => self.swap("farmpods"),
             OnRequest::SwapMissing => {
                 let before = self.module_of("llamas");
-                self.set("llamas", &json!({"module": "farm-missing"}));
+                self.set("llamas", json!({"module": "farm-missing"}));
                 tokio::time::sleep(AWHILE).await;
-                self.set("llamas", &json!({"module": before}));
+                self.set("llamas", json!({"module": before}));
             }
             OnRequest::Suspend => {
-                self.set("llamas", &json!({"suspend": true}));
+                self.set("llamas", json!({"suspend": true}));
                 tokio::time::sleep(AWHILE).await;
-                self.set("llamas", &json!({"suspend": false}));
+                self.set("llamas", json!({"suspend": false}));
             }
-            OnRequest::Remake if self.removed.load(Ordering::Relaxed) => {}
-            OnRequest::Remake => {
-                let Some(object) = self.server.object(&view("llamas")) else { return };
-                let _ =
-                    self.act("keeper", &Act::Delete { target: view("llamas"), cascade: Cascade::Background });
-                self.remaking.fetch_add(1, Ordering::Relaxed);
-                tokio::time::sleep(AWHILE).await;
-                let again = json!({"apiVersion": object["apiVersion"], "kind": object["kind"],
-                    "metadata": {"name": object["metadata"]["name"]}, "spec": object["spec"]});
-                // While the gateway holds it, another cannot be made.
-                while self.runs.load(Ordering::Relaxed)
-                    && self.server.object(&view("llamas")).is_none_or(|view| is_deleted(&view))
-                    && self.act("keeper", &Act::Create(again.clone())).is_err()
-                {
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                }
-                self.remaking.fetch_sub(1, Ordering::Relaxed);
-            }
+            OnRequest::Remake => self.remake().await,
             OnRequest::Edit => {
-                let patch = json!({"spec": {"height": amount}});
-                let _ = self.act("keeper", &Act::Merge { target: record(&name), subresource: None, patch });
+                self.as_keeper(merge(&record(&name), json!({"spec": {"height": amount}})));
             }
-            OnRequest::LateCalls => self.gateways.be_late(LATE_CALLS),
-            OnRequest::Delete => drop(self.act("keeper", &delete())),
+            OnRequest::LateCalls => self.own.guests.be_late(LATE_CALLS),
+            OnRequest::Delete => {
+                self.as_keeper(delete(&record(&name)));
+            }
             OnRequest::Recreate => {
-                let _ = self.act("keeper", &delete());
-                let _ = self.act("keeper", &Act::Create(new_record(&name, amount)));
+                self.as_keeper(delete(&record(&name)));
+                self.as_keeper(Act::Create(new_record(&name, amount)));
             }
             _ => {}
         }
     }
 
+    /// Deletes the View of Llamas, and makes it again after a while, unless it was deleted for good.
+    async fn remake(&self) {
+        let object = self.server.object(&view("llamas"));
+        let Some(object) = object.filter(|_| !self.own.removed.load(Ordering::Relaxed)) else { return };
+        self.as_keeper(delete(&view("llamas")));
+        self.own.remaking.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(AWHILE).await;
+        let again = json!({"apiVersion": object["apiVersion"], "kind": object["kind"],
+            "metadata": {"name": object["metadata"]["name"]}, "spec": object["spec"]});
+        // While the gateway holds it, another cannot be made.
+        while self.is_wanted()
+            && self.server.object(&view("llamas")).is_none_or(|view| is_deleted(&view))
+            && !self.as_keeper(Act::Create(again.clone()))
+        {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        self.own.remaking.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// Ends what was to last for a while, in case it still does.
     pub(super) async fn settle(&self) {
-        self.gateways.be_late(0);
+        self.own.guests.be_late(0);
         tokio::time::sleep(AWHILE * 2).await;
         for _ in 0..HOLDS_AT_MOST.as_secs() {
-            if self.remaking.load(Ordering::Relaxed) == 0 {
+            if self.own.remaking.load(Ordering::Relaxed) == 0 {
                 break;
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         let module = self.module_of("llamas");
         let module = if MODULES.contains(&module.as_str()) { &module } else { MODULES[0] };
-        self.set("llamas", &json!({"suspend": false, "module": module}));
+        self.set("llamas", json!({"suspend": false, "module": module}));
     }
 
     /// Deletes the View of Llamas for good.
     pub(super) fn remove_view(&self) {
-        self.removed.store(true, Ordering::Relaxed);
-        let _ = self.act("keeper", &Act::Delete { target: view("llamas"), cascade: Cascade::Background });
+        self.own.removed.store(true, Ordering::Relaxed);
+        self.as_keeper(delete(&view("llamas")));
     }
 
     fn module_of(&self, name: &str) -> String {
@@ -408,25 +254,18 @@ impl World {
     }
 
     fn swap(&self, name: &str) {
-        let now = self.module_of(name);
-        let other = if now == MODULES[0] { MODULES[1] } else { MODULES[0] };
-        self.set(name, &json!({"module": other}));
+        let is_first = self.module_of(name) == MODULES[0];
+        self.set(name, json!({"module": MODULES[usize::from(is_first)]}));
     }
 
-    fn set(&self, name: &str, spec: &Value) {
-        let patch = json!({"spec": spec});
-        let _ = self.act("keeper", &Act::Merge { target: view(name), subresource: None, patch });
+    fn set(&self, name: &str, spec: Value) {
+        self.as_keeper(merge(&view(name), json!({"spec": spec})));
     }
 }
 
 /// A View.
 pub(super) fn view(name: &str) -> ObjectRef {
-    ObjectRef {
-        api_version: "pintle.dev/v1alpha1".into(),
-        kind: "View".into(),
-        namespace: None,
-        name: name.into(),
-    }
+    reference("pintle.dev/v1alpha1", "View", None, name)
 }
 
 /// Whether somebody has deleted an object.

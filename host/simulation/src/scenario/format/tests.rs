@@ -101,7 +101,7 @@ fn an_object_and_a_condition_are_a_word_or_fields() {
         let scenario = read(&format!("[{{name: a, expect: [{text}]}}]"))?;
         let expectation = scenario.steps[0].expect[0].clone();
         let condition = expectation.condition.map(|one| (one.r#type, one.status, one.reason));
-        Ok::<_, String>((expectation.object.reference("n").to_string(), condition))
+        Ok::<_, String>((expectation.object, condition))
     };
     for (word, fields) in [
         (

@@ -59,14 +59,11 @@ impl Deletions<'_> {
         let (from, to) = written.versions;
         let policy = policy(written);
         if policy == Some(BACKGROUND) {
-            let waits = life.at(to).is_some_and(|object| collectors(object).next().is_some());
-            return match waits && !self.is_contested(written, to) {
-                true => broken(format!(
-                    "it waits, with {:?}",
-                    life.at(to).map(|one| collectors(one).collect::<Vec<_>>())
-                )),
-                false => Ok(()),
-            };
+            let held: Vec<&str> = life.at(to).into_iter().flat_map(collectors).collect();
+            if !held.is_empty() && !self.is_contested(written, to) {
+                return broken(format!("it waits, with {held:?}"));
+            }
+            return Ok(());
         }
         let (Some(policy @ (FOREGROUND | ORPHAN)), Some(begun), Some(gone)) = (policy, life.begun, life.gone)
         else {

@@ -3,13 +3,17 @@
 use std::time::Duration;
 
 use pintle_api::module_objects;
-use pintle_core::{object::at, reconciler};
+use pintle_core::{
+    object::{self, at},
+    reconciler,
+};
 use pintle_engine::Digest;
 use pintle_simulator::{Act, Failure, RequestSeen as Request, Verb};
 use pintle_wit::{ObjectRef, names};
 use serde_json::{Map, Value, json};
 
-use super::{plan::OnWrite, script::Troubled, world::World};
+use super::{Class, fault::OnWrite, properties::root_kind, script::Troubled, world::World};
+use crate::acts::{apply, delete, merge, reference};
 
 /// The time after which such a change is reverted.
 const MEDDLED_FOR: Duration = Duration::from_secs(5);
@@ -17,106 +21,84 @@ const MEDDLED_FOR: Duration = Duration::from_secs(5);
 impl World {
     /// Makes such a change after a request. Returns what the change concerns, if it has an effect.
     pub(super) async fn meddle(&self, what: OnWrite, seen: &Request) -> Option<Troubled> {
-        let written = pintle_core::object::reference(&seen.body);
+        let written = object::reference(&seen.body);
         // A patch does not name its object completely. Most writes of hosts are applies.
         if seen.verb != Verb::Apply || written.kind.is_empty() {
             return None;
         }
         // By then the request has been carried out.
         tokio::time::sleep(Duration::from_millis(1)).await;
-        let merge = |target: &ObjectRef, subresource: Option<&str>, patch: Value| {
-            let subresource = subresource.map(Into::into);
-            self.somebody(&Act::Merge { target: target.clone(), subresource, patch })
-        };
+        let merges = |target: &ObjectRef, patch: Value| self.somebody(&merge(target, patch)).is_ok();
+        let edits = || changes(&seen.body).into_iter().any(|patch| merges(&written, patch));
         let Some(root) = self.root_of(&written) else {
             // Objects that hosts patch without owning them are edited, but not deleted: whoever deletes such an object means it.
             let is_patched = what == OnWrite::Edit && !written.api_version.starts_with("pintle.dev/");
-            let mut changes = changes(&seen.body).into_iter().filter(|_| is_patched);
-            let is_done = changes.any(|patch| merge(&written, None, patch).is_ok());
-            return is_done.then_some(Troubled::Request(seen.number));
+            return (is_patched && edits()).then_some(Troubled::Request(seen.number));
         };
-        let is_root = root == written;
-        // Objects that exist only because of a root concern only that root.
-        let troubled = Troubled::Root(root.clone());
+        if matches!(what.class(), Class::BadSwap | Class::BrokenSwap) {
+            return self.swap(what, &root).await;
+        }
+        // Changes of kinds that no watch may show are repaired only with the next edit of their root.
+        let is_child = root != written && reconciler::is_watchable(&written.kind());
         let is_done = match what {
             OnWrite::Recreate => self.recreate(&root).await,
-            OnWrite::EditStatus => {
-                merge(&root, Some("status"), json!({"status": {"conditions": []}})).is_ok()
-            }
             OnWrite::Churn => self.churn(&root).await,
-            OnWrite::SwapTraps
-            | OnWrite::SwapBroken
-            | OnWrite::SwapLoops
-            | OnWrite::SwapAllocates
-            | OnWrite::SwapMissing => return self.swap(what, &root).await,
-            // Changes of kinds that no watch may show are repaired only with the next edit of their root.
-            _ if is_root || !reconciler::is_watchable(&written.kind()) => false,
-            OnWrite::Edit => {
-                let changes = changes(&seen.body);
-                changes.into_iter().any(|patch| merge(&written, None, patch).is_ok())
+            OnWrite::EditStatus => {
+                let (target, subresource) = (root.clone(), Some("status".into()));
+                let patch = json!({"status": {"conditions": []}});
+                self.somebody(&Act::Merge { target, subresource, patch }).is_ok()
             }
-            OnWrite::Delete => {
-                let cascade = pintle_simulator::Cascade::Background;
-                self.somebody(&Act::Delete { target: written, cascade }).is_ok()
-            }
+            _ if !is_child => false,
+            OnWrite::Edit => edits(),
+            OnWrite::Delete => self.somebody(&delete(&written)).is_ok(),
             OnWrite::StripLabels => {
                 let labels = json!({names::LABEL_RECONCILER: null, names::LABEL_ROOT: null});
-                merge(&written, None, json!({"metadata": {"labels": labels}})).is_ok()
+                merges(&written, json!({"metadata": {"labels": labels}}))
             }
             OnWrite::StripOwner => {
                 let owners = self.server.object(&written)?["metadata"]["ownerReferences"].clone();
-                let is_stripped =
-                    merge(&written, None, json!({"metadata": {"ownerReferences": null}})).is_ok();
+                let is_stripped = merges(&written, json!({"metadata": {"ownerReferences": null}}));
                 if is_stripped {
                     // Until somebody restores the owner reference, the object is not provably a child of the root, and the root says so.
                     tokio::time::sleep(MEDDLED_FOR).await;
-                    let _ = merge(&written, None, json!({"metadata": {"ownerReferences": owners}}));
+                    merges(&written, json!({"metadata": {"ownerReferences": owners}}));
                 }
                 is_stripped
             }
-            OnWrite::StripManaged => {
-                merge(&written, None, json!({"metadata": {"managedFields": [{}]}})).is_ok()
-            }
+            OnWrite::StripManaged => merges(&written, json!({"metadata": {"managedFields": [{}]}})),
             _ => false,
         };
-        is_done.then_some(troubled)
+        // Objects that exist only because of a root concern only that root.
+        is_done.then_some(Troubled::Root(root))
     }
 
     /// Names another module in the Reconciler of a root for a while.
     async fn swap(&self, what: OnWrite, root: &ObjectRef) -> Option<Troubled> {
         let reconciler = self.reconciler_of(root)?;
-        let other = format!("{}-{}", what.word(), reconciler.name);
-        let spare = self.spares.iter().find(|(name, _)| *name == other);
+        let module = format!("{}-{}", what.word(), reconciler.name);
+        let spare = self.own.spares.iter().find(|(name, _)| *name == module);
         if what != OnWrite::SwapMissing && spare.is_none() {
             return None;
         }
-        let before = self.server.object(&reconciler).map(|object| object["spec"]["module"].clone());
+        let before = self.server.object(&reconciler)?["spec"]["module"].clone();
         // Only one swap at a time, because the end of a swap restores the module from before it.
-        if before.as_ref().and_then(Value::as_str).is_some_and(|module| module.starts_with("swap-")) {
+        if before.as_str().is_some_and(|module| module.starts_with("swap-")) {
             return None;
         }
-        let pushed: Vec<Value> = spare
-            .into_iter()
-            .flat_map(|(name, bytes)| module_objects(name, bytes, &Digest::of(bytes).to_string()))
-            .collect();
+        let of_spare = spare.map(|(name, bytes)| module_objects(name, bytes, &Digest::of(bytes).to_string()));
+        let pushed: Vec<Value> = of_spare.unwrap_or_default();
         for object in &pushed {
-            let object = object.clone();
-            self.somebody(&Act::Apply { object, manager: "kubectl".into(), force: true }).ok()?;
+            self.somebody(&apply(object)).ok()?;
         }
-        let patch = |module: Value| Act::Merge {
-            target: reconciler.clone(),
-            subresource: None,
-            patch: json!({"spec": {"module": module}}),
-        };
-        self.somebody(&patch(other.as_str().into())).ok()?;
+        let names = |module: Value| merge(&reconciler, json!({"spec": {"module": module}}));
+        self.somebody(&names(module.as_str().into())).ok()?;
         tokio::time::sleep(MEDDLED_FOR).await;
         // If somebody else has named another module in the meantime, it stays.
-        if self.server.object(&reconciler).is_some_and(|now| now["spec"]["module"] == other.as_str()) {
-            let _ = self.somebody(&patch(before.unwrap_or_default()));
+        if self.server.object(&reconciler).is_some_and(|now| now["spec"]["module"] == module.as_str()) {
+            let _ = self.somebody(&names(before));
         }
         for object in &pushed {
-            let cascade = pintle_simulator::Cascade::Background;
-            let _ = self.somebody(&Act::Delete { target: pintle_core::object::reference(object), cascade });
+            let _ = self.somebody(&delete(&object::reference(object)));
         }
         Some(Troubled::Of(reconciler))
     }
@@ -135,49 +117,34 @@ impl World {
             return None;
         }
         let live = self.server.object(written)?;
-        let owner = live.pointer("/metadata/ownerReferences/0").cloned();
-        let Some(owner) = owner else {
+        let Some(owner) = live.pointer("/metadata/ownerReferences/0") else {
             return self.reconciler_of(written).map(|_| written.clone());
         };
-        let text = |key: &str| owner[key].as_str().unwrap_or_default().to_owned();
-        Some(ObjectRef {
-            api_version: text("apiVersion"),
-            kind: text("kind"),
-            namespace: written.namespace.clone(),
-            name: text("name"),
-        })
+        let text = |key: &str| owner[key].as_str().unwrap_or_default();
+        Some(reference(text("apiVersion"), text("kind"), written.namespace.as_deref(), text("name")))
     }
 
     fn reconciler_of(&self, root: &ObjectRef) -> Option<ObjectRef> {
         let snapshot = self.server.snapshot();
-        let found = snapshot.objects.iter().find(|(reference, object)| {
-            reference.kind == "Reconciler"
-                && object["spec"]["for"]["kind"] == root.kind.as_str()
-                && object["spec"]["for"]["apiVersion"] == root.api_version.as_str()
-        });
+        let mut reconcilers = snapshot.objects.iter().filter(|(reference, _)| reference.kind == "Reconciler");
+        let found = reconcilers.find(|(_, object)| root_kind(object) == Some(root.kind()));
         found.map(|(reference, _)| reference.clone())
     }
 
     /// Changes the spec of a root for a while, as far as the API server allows it. Returns whether that succeeded.
     async fn churn(&self, root: &ObjectRef) -> bool {
-        let Some(before) = self.server.object(root) else { return false };
-        let before = before["spec"].as_object().cloned().unwrap_or_default();
-        if before.is_empty() {
-            return false;
-        }
-        let merge = |spec: Value| {
-            let patch = json!({"spec": spec});
-            self.somebody(&Act::Merge { target: root.clone(), subresource: None, patch })
-        };
+        let before = self.server.object(root).and_then(|root| root["spec"].as_object().cloned());
+        let Some(before) = before.filter(|before| !before.is_empty()) else { return false };
+        let merged = |spec: Value| self.somebody(&merge(root, json!({"spec": spec}))).ok();
         let nulls: Map<String, Value> = before.keys().map(|key| (key.clone(), Value::Null)).collect();
         let one = |key: &String| json!({key.as_str(): null});
         let changed = changes(&json!({"spec": before})).into_iter().map(|patch| patch["spec"].clone());
         let mut tries = std::iter::once(Value::Object(nulls)).chain(before.keys().map(one)).chain(changed);
-        let Some(meddled) = tries.find_map(|spec| merge(spec).ok()) else { return false };
+        let Some(meddled) = tries.find_map(merged) else { return false };
         tokio::time::sleep(MEDDLED_FOR).await;
         // If somebody else has changed the spec in the meantime, that change stays.
         if self.server.object(root).is_some_and(|now| now["spec"] == meddled["spec"]) {
-            let _ = merge(Value::Object(before));
+            merged(Value::Object(before));
         }
         true
     }
@@ -185,8 +152,7 @@ impl World {
     /// Deletes a root and creates it again. Returns whether that succeeded.
     async fn recreate(&self, root: &ObjectRef) -> bool {
         let Some(before) = self.server.object(root) else { return false };
-        let cascade = pintle_simulator::Cascade::Background;
-        if self.somebody(&Act::Delete { target: root.clone(), cascade }).is_err() {
+        if self.somebody(&delete(root)).is_err() {
             return false;
         }
         let (until, since) = (self.origin.elapsed() + Duration::from_secs(60), self.script().steps.len());
@@ -209,7 +175,7 @@ impl World {
             "apiVersion": root.api_version, "kind": root.kind, "metadata": metadata, "spec": before["spec"],
         });
         without_nulls(&mut object);
-        let _ = self.somebody(&Act::Apply { object, manager: "kubectl".into(), force: true });
+        let _ = self.somebody(&apply(&object));
         true
     }
 }
@@ -223,7 +189,7 @@ fn without_nulls(value: &mut Value) {
 
 pub(super) fn named(act: &Act) -> String {
     match act {
-        Act::Apply { object, .. } => format!("applies {}", pintle_core::object::reference(object)),
+        Act::Apply { object, .. } => format!("applies {}", object::reference(object)),
         Act::Merge { target, patch, .. } => format!("patches {target} with {patch}"),
         Act::Delete { target, .. } => format!("deletes {target}"),
         _ => "acts".into(),

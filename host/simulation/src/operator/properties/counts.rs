@@ -8,23 +8,17 @@ use pintle_wit::ObjectRef;
 use serde_json::Value;
 
 use super::{
-    super::{
-        class::Class,
-        plan::Plan,
-        run::{Evidence, Reference},
-        script::REQUESTS_MAX,
-        world::World,
-    },
+    super::{Evidence, RunOutcome, class::Class, fault::Plan, world::World},
     Broken, Property, changes,
     delays::delays,
 };
+use crate::script::REQUESTS_MAX;
 
 /// How often the hosts changed an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Counts {
     pub(in super::super) created: u32,
     pub(in super::super) deleted: u32,
-    pub(in super::super) changed: u32,
     /// How many of the created objects had an owner that was already gone, so that the garbage collector deleted them.
     pub(in super::super) orphaned: u32,
 }
@@ -52,13 +46,11 @@ pub(in super::super) fn evidence(world: &World, end: BTreeMap<ObjectRef, Value>)
                     count.orphaned += u32::from(is_orphan);
                 }
                 (_, None) => count.deleted += 1,
-                _ if record.seen.verb == Verb::Delete => count.deleted += 1,
-                _ => count.changed += 1,
+                _ => count.deleted += u32::from(record.seen.verb == Verb::Delete),
             }
         }
     });
-    let requests = world.script().requests;
-    Evidence { end, counts, requests, delays: delays(world), forced: 0 }
+    Evidence { end, counts, delays: delays(world), ..Evidence::default() }
 }
 
 /// O3 and O10.
@@ -66,37 +58,32 @@ pub(in super::super) fn counted(
     world: &World,
     evidence: &Evidence,
     plan: &Plan,
-    reference: &Reference,
+    reference: &RunOutcome,
 ) -> Result<(), Broken> {
-    let expected = &reference.outcome.evidence;
-    let faults = u32::try_from(plan.0.len()).unwrap_or(u32::MAX);
-    let broken = |property, what| {
-        let step = world.script().steps.last().cloned();
-        Err(Broken { property, step, what })
-    };
+    let count_of = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     // A change that somebody undid is made again, once.
-    let meddled = u32::try_from(plan.0.iter().filter(|fault| fault.meddles()).count()).unwrap_or(u32::MAX);
+    let meddled = count_of(plan.0.iter().filter(|fault| fault.meddles()).count());
     // A host with an old view creates the children of a root that is gone by now, as every controller does, and the garbage collector
     // deletes them. Only a host with an old view may do that.
-    let travels = plan.0.iter().any(|fault| fault.class() == Class::OldView);
+    let travels = plan.any(|fault| fault.class() == Class::OldView);
     for (object, found) in &evidence.counts {
-        let expected = expected.counts.get(object).copied().unwrap_or_default();
+        let expected = reference.evidence.counts.get(object).copied().unwrap_or_default();
         let orphaned = if travels { found.orphaned } else { 0 };
-        if found.created > expected.created + meddled + orphaned {
-            let what =
-                format!("{object} was created {} times instead of {}", found.created, expected.created);
-            return broken(Property::Counted, what);
-        }
-        if found.deleted > expected.deleted + meddled {
-            let what =
-                format!("{object} was deleted {} times instead of {}", found.deleted, expected.deleted);
-            return broken(Property::Counted, what);
+        for (what, found, expected, more) in [
+            ("created", found.created, expected.created, meddled + orphaned),
+            ("deleted", found.deleted, expected.deleted, meddled),
+        ] {
+            if found > expected + more {
+                let what = format!("{object} was {what} {found} times instead of {expected}");
+                return Err(world.broken(Property::Counted, what));
+            }
         }
     }
-    let requests_max = 6 * expected.requests + 300 + 150 * faults;
-    if evidence.requests > requests_max.min(REQUESTS_MAX) {
-        let what = format!("{} requests, where {} are enough", evidence.requests, expected.requests);
-        return broken(Property::Bounded, what);
+    let (requests, enough) = (world.script().requests, reference.requests);
+    let requests_max = 6 * enough + 300 + 150 * count_of(plan.0.len());
+    if requests > requests_max.min(REQUESTS_MAX) {
+        let what = format!("{requests} requests, where {enough} are enough");
+        return Err(world.broken(Property::Bounded, what));
     }
     Ok(())
 }

@@ -1,9 +1,6 @@
 //! Runs scenarios on a cluster in memory: what a scenario does to the cluster, and what it reads from it.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context;
 use pintle_modules::Budget;
@@ -14,12 +11,14 @@ use pintle_wit::ObjectRef;
 use serde_json::Value;
 
 use super::{
-    hosts::Running,
     meddling::named,
     script::{is_about_hosts, is_host},
     world::World,
 };
-use crate::scenario::{Backend, Call, CallScope, Cascade, Mark, Stop};
+use crate::{
+    acts,
+    scenario::{Backend, Call, Cascade, Mark, Stop},
+};
 
 /// How long a user waits between two actions, so that the later one has a later time.
 const USER_TAKES: Duration = Duration::from_millis(1100);
@@ -28,13 +27,11 @@ const PREVIEW_BYTES: u64 = 1 << 30;
 
 impl Backend for World {
     async fn apply(&self, object: &Value) -> anyhow::Result<()> {
-        let act = Act::Apply { object: object.clone(), manager: "kubectl".into(), force: true };
-        self.as_user(&act).await
+        self.as_user(&acts::apply(object)).await
     }
 
     async fn patch(&self, object: &ObjectRef, patch: &Value) -> anyhow::Result<()> {
-        let act = Act::Merge { target: object.clone(), subresource: None, patch: patch.clone() };
-        self.as_user(&act).await
+        self.as_user(&acts::merge(object, patch.clone())).await
     }
 
     async fn delete(&self, object: &ObjectRef, cascade: Cascade) -> anyhow::Result<()> {
@@ -43,8 +40,7 @@ impl Backend for World {
             Cascade::Orphan => pintle_simulator::Cascade::Orphan,
             Cascade::Foreground => pintle_simulator::Cascade::Foreground,
         };
-        let act = Act::Delete { target: object.clone(), cascade };
-        self.as_user(&act).await
+        self.as_user(&Act::Delete { target: object.clone(), cascade }).await
     }
 
     async fn get(&self, object: &ObjectRef) -> anyhow::Result<Option<Value>> {
@@ -52,33 +48,28 @@ impl Backend for World {
     }
 
     async fn events(&self, object: &ObjectRef) -> anyhow::Result<Vec<String>> {
-        let is_about = |event: &Value| {
-            event["regarding"]["kind"] == object.kind.as_str()
-                && event["regarding"]["name"] == object.name.as_str()
-        };
         let snapshot = self.server.snapshot();
-        let events = snapshot
-            .objects
-            .iter()
-            .filter(|(reference, event)| reference.api_version == "events.k8s.io/v1" && is_about(event));
-        Ok(events.filter_map(|(_, event)| Some(event["reason"].as_str()?.to_owned())).collect())
+        let events = snapshot.objects.iter().filter(|(name, _)| name.api_version == "events.k8s.io/v1");
+        let about = events.map(|(_, event)| event).filter(|event| {
+            let regarding = &event["regarding"];
+            regarding["kind"] == object.kind.as_str() && regarding["name"] == object.name.as_str()
+        });
+        Ok(about.filter_map(|event| Some(event["reason"].as_str()?.to_owned())).collect())
     }
 
     async fn stop_host(&self, how: Stop) -> anyhow::Result<()> {
         self.say("user", format!("stops the host: {how:?}").to_lowercase());
-        self.wanted.store(false, Ordering::Relaxed);
-        let hosts: Vec<Running> = self.hosts().drain(..).collect();
-        for host in hosts {
+        for (life, host) in self.take() {
             match how {
-                Stop::Killed => host.kill(),
-                Stop::Gracefully => host.stop().await,
+                Stop::Killed => life.kill(),
+                Stop::Gracefully => host.stop(&life).await,
             }
         }
         Ok(())
     }
 
     async fn start_host(&self) -> anyhow::Result<()> {
-        self.start_hosts().await.context("starting the host")
+        self.start().await.context("starting the host")
     }
 
     async fn preview<T>(
@@ -87,7 +78,7 @@ impl Backend for World {
     ) -> anyhow::Result<T> {
         let clock = Arc::new(clock::Virtual::new(self.now(), self.seed));
         let spawner = Spawner::simulated(Arc::clone(&clock));
-        let preview = Preview::new(self.engine.clone(), None, Budget::fixed(PREVIEW_BYTES), spawner);
+        let preview = Preview::new(self.own.engine.clone(), None, Budget::fixed(PREVIEW_BYTES), spawner);
         let client = kube::Client::new(self.server.service("planner"), "default");
         let caller = Caller { user: client.clone(), modules: client };
         clock.scope(async { look(&preview, &caller).await }).await
@@ -101,19 +92,16 @@ impl Backend for World {
         Mark(self.origin.elapsed())
     }
 
-    async fn calls_since(&self, mark: Mark, seen: CallScope<'_>) -> anyhow::Result<Option<Vec<Call>>> {
+    async fn calls_since(&self, mark: Mark) -> anyhow::Result<Option<Vec<Call>>> {
         let calls = self.with_records(|records| {
             let script = self.script();
+            let is_since = |number: &u64| script.times.get(number).is_some_and(|time| *time >= mark.0);
             let counts = |record: &&Record| {
                 let request = &record.seen;
                 is_host(&request.client)
                     && request.verb.is_mutating()
                     && !is_about_hosts(request)
-                    && script.times.get(&request.number).is_some_and(|time| *time >= mark.0)
-                    && match seen {
-                        CallScope::Everywhere => true,
-                        CallScope::In(namespace) => request.namespace.as_deref() == Some(namespace),
-                    }
+                    && is_since(&request.number)
             };
             records.iter().filter(counts).map(call).collect()
         });
@@ -149,14 +137,12 @@ fn call(record: &Record) -> Call {
     }
 }
 
-fn refused(failure: Failure) -> anyhow::Error {
-    anyhow::anyhow!("{} ({}): {}", failure.reason, failure.code, failure.message)
-}
-
 impl World {
     async fn as_user(&self, act: &Act) -> anyhow::Result<()> {
         tokio::time::sleep(USER_TAKES).await;
         self.say("user", named(act));
+        let refused =
+            |failure: Failure| anyhow::anyhow!("{} ({}): {}", failure.reason, failure.code, failure.message);
         self.act("user", act).map(drop).map_err(refused)
     }
 }

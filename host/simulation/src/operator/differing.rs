@@ -1,11 +1,10 @@
 //! The two values that show a broken property, for a diff.
 
-use pintle_simulator::Record;
+use pintle_core::object;
 use serde_json::{Value, json};
 
 use super::{
-    properties::{Broken, Property},
-    run::{Evidence, Reference},
+    Broken, Evidence, Property, RunOutcome,
     script::{is_about_hosts, is_host},
     world::World,
 };
@@ -26,57 +25,46 @@ pub(super) fn of(
     world: &World,
     broken: &Broken,
     evidence: &Evidence,
-    reference: Option<&Reference>,
+    reference: Option<&RunOutcome>,
 ) -> Option<Differing> {
+    let differing = |about: String, before, after| Some(Differing { about, before, after });
     match broken.property {
         Property::SameEnd | Property::Returns => {
-            let (found, expected) = (&evidence.end, &reference?.outcome.evidence.end);
-            let about =
-                found.keys().chain(expected.keys()).find(|name| found.get(*name) != expected.get(*name))?;
+            let (found, expected) = (&evidence.end, &reference?.evidence.end);
+            let mut all = found.keys().chain(expected.keys());
+            let about = all.find(|name| found.get(*name) != expected.get(*name))?;
             let value = |end: Option<&Value>| end.cloned().unwrap_or_default();
-            Some(Differing {
-                about: about.to_string(),
-                before: ("where nothing goes wrong", value(expected.get(about))),
-                after: ("in this run", value(found.get(about))),
-            })
+            let before = ("where nothing goes wrong", value(expected.get(about)));
+            differing(about.to_string(), before, ("in this run", value(found.get(about))))
         }
         Property::Pure => {
-            let caught = world.impure.caught()?;
+            let caught = world.own.impure.caught.get()?;
             let read = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| json!(text));
-            Some(Differing {
-                about: "the guest's answer".into(),
-                before: ("the first answer", read(&caught.first)),
-                after: (caught.how, read(&caught.again)),
-            })
+            let before = ("the first answer", read(&caught.first));
+            differing("the guest's answer".into(), before, (caught.how, read(&caught.again)))
         }
         Property::Steady
         | Property::NoForeignHarm
         | Property::SafeOnTheWay
         | Property::Monotone
         | Property::Bounded => {
-            let at = broken.step.as_ref()?.at;
+            let at = broken.at?;
             world.with_records(|records| {
                 let script = world.script();
-                let is_change = |record: &&Record| {
+                let is_since = |number: &u64| script.times.get(number).is_some_and(|time| *time >= at);
+                let mut changes = records.iter().filter(|record| {
                     is_host(&record.seen.client) && record.changed() && !is_about_hosts(&record.seen)
-                };
-                let is_since = |record: &&Record| {
-                    is_change(record) && script.times.get(&record.seen.number).is_some_and(|time| *time >= at)
-                };
+                });
                 // If the hosts never come to rest, this is the last change.
                 let record = match broken.property {
-                    Property::Bounded => records.iter().rfind(is_change)?,
-                    _ => records.iter().find(is_since)?,
-                };
-                let value = |object: &Option<std::sync::Arc<Value>>| {
-                    object.as_deref().map(without_books).unwrap_or_default()
+                    Property::Bounded => changes.next_back()?,
+                    _ => changes.find(|record| is_since(&record.seen.number))?,
                 };
                 let object = record.after.as_ref().or(record.before.as_ref())?;
-                Some(Differing {
-                    about: pintle_core::object::reference(object).to_string(),
-                    before: ("before that write", value(&record.before)),
-                    after: ("after it", value(&record.after)),
-                })
+                let value = |object: Option<&Value>| object.map(without_books).unwrap_or_default();
+                let before = ("before that write", value(record.before.as_deref()));
+                let after = ("after it", value(record.after.as_deref()));
+                differing(object::reference(object).to_string(), before, after)
             })
         }
         _ => None,

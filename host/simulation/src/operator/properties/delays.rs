@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use super::{
     super::{
-        plan::{Plan, Reach},
-        run::{Evidence, Reference},
+        Evidence, RunOutcome,
+        fault::{Plan, Reach},
         script::{Asked, Troubled, is_host},
         world::World,
     },
-    Broken, Property, root_kinds, roots,
+    Broken, Property, root_kind, root_kinds, roots,
 };
 
 /// The most that one root may be delayed by the trouble of another: the duration of a pass, and the time for which a status write may be
@@ -31,23 +31,23 @@ pub(super) fn delays(world: &World) -> BTreeMap<ObjectRef, Vec<Option<Duration>>
     world.with_records(|records| {
         let script = world.script();
         let mut told: BTreeMap<&str, Vec<(Duration, i64)>> = BTreeMap::new();
-        for record in records.iter().filter(|record| record.seen.subresource.as_deref() == Some("status")) {
-            let Some(after) = record.after.as_ref().filter(|_| is_host(&record.seen.client)) else {
-                continue;
-            };
-            let observed = at(after, &["status", "observedGeneration"]).and_then(Value::as_i64);
-            let (Some(observed), Some(time)) = (observed, script.times.get(&record.seen.number)) else {
-                continue;
-            };
-            told.entry(uid(after)).or_default().push((*time, observed));
+        for record in records.iter().filter(|record| is_host(&record.seen.client)) {
+            let after =
+                record.after.as_ref().filter(|_| record.seen.subresource.as_deref() == Some("status"));
+            let observed = |after: &Value| at(after, &["status", "observedGeneration"])?.as_i64();
+            let seen = after.and_then(|after| Some((uid(after), observed(after)?)));
+            if let (Some((uid, observed)), Some(time)) = (seen, script.times.get(&record.seen.number)) {
+                told.entry(uid).or_default().push((*time, observed));
+            }
         }
         let mut delays: BTreeMap<ObjectRef, Vec<Option<Duration>>> = BTreeMap::new();
-        for asked in script.asked.iter().filter(|asked| roots.contains(&asked.object)) {
-            let Asked { at, object, uid, generation } = asked;
-            let told = told.get(uid.as_str()).into_iter().flatten();
-            let first = told.into_iter().find(|(_, observed)| observed >= generation);
-            let delay = first.map(|(time, _)| time.saturating_sub(*at));
-            delays.entry(object.clone()).or_default().push(delay);
+        for Asked { at, object, uid, generation } in &script.memory.asked {
+            let mut told = told.get(uid.as_str()).into_iter().flatten();
+            let first = told.find(|(_, observed)| observed >= generation);
+            if roots.contains(object) {
+                let delay = first.map(|(time, _)| time.saturating_sub(*at));
+                delays.entry(object.clone()).or_default().push(delay);
+            }
         }
         delays
     })
@@ -59,7 +59,7 @@ fn troubled(world: &World, plan: &Plan) -> Option<BTreeSet<ObjectRef>> {
     if plan.0.iter().any(|fault| fault.reach() == Reach::Everybody) {
         return None;
     }
-    let said = script.troubled.clone();
+    let said = script.memory.troubled.clone();
     drop(script);
     let snapshot = world.server.snapshot();
     let mut troubled = BTreeSet::new();
@@ -67,11 +67,8 @@ fn troubled(world: &World, plan: &Plan) -> Option<BTreeSet<ObjectRef>> {
         match one {
             Troubled::Root(root) => drop(troubled.insert(root)),
             Troubled::Of(reconciler) => {
-                let of = snapshot.objects.get(&reconciler).map(|object| &object["spec"]["for"])?;
-                let is_of = |root: &ObjectRef| {
-                    of["apiVersion"] == root.api_version.as_str() && of["kind"] == root.kind.as_str()
-                };
-                troubled.extend(roots(&snapshot).into_iter().filter(is_of));
+                let kind = root_kind(snapshot.objects.get(&reconciler)?)?;
+                troubled.extend(roots(&snapshot).into_iter().filter(|root| root.kind() == kind));
             }
             Troubled::Request(number) => drop(troubled.insert(root_of_request(world, &snapshot, number)?)),
         }
@@ -87,7 +84,7 @@ fn root_of_request(world: &World, snapshot: &Snapshot, number: u64) -> Option<Ob
     })?;
     let object = object.as_deref().unwrap_or(&body);
     let reference = pintle_core::object::reference(object);
-    if root_kinds(snapshot).contains(&(reference.api_version.clone(), reference.kind.clone())) {
+    if root_kinds(snapshot).contains(&reference.kind()) {
         return Some(reference);
     }
     let of = at(object, &["metadata", "labels", names::LABEL_ROOT]).and_then(Value::as_str)?;
@@ -99,12 +96,12 @@ pub(in super::super) fn isolated(
     world: &World,
     evidence: &Evidence,
     plan: &Plan,
-    reference: &Reference,
+    reference: &RunOutcome,
 ) -> Result<(), Broken> {
     let Some(troubled) = troubled(world, plan) else { return Ok(()) };
-    for (root, expected) in &reference.outcome.evidence.delays {
-        let Some(found) = evidence.delays.get(root).filter(|_| !troubled.contains(root)) else { continue };
-        for (found, expected) in found.iter().zip(expected) {
+    for (root, expected) in &reference.evidence.delays {
+        let found = evidence.delays.get(root).filter(|_| !troubled.contains(root));
+        for (found, expected) in found.into_iter().flatten().zip(expected) {
             if let (Some(found), Some(expected)) = (found, expected)
                 && *found > *expected + DELAY_MAX
             {
@@ -113,7 +110,7 @@ pub(in super::super) fn isolated(
                     "{root} was answered for after {found:?} instead of {expected:?}, although what goes wrong concerns {} alone",
                     who.join(", ")
                 );
-                return Err(Broken { property: Property::Isolated, step: None, what });
+                return Err(Broken::new(Property::Isolated, what));
             }
         }
     }

@@ -8,11 +8,12 @@ use serde_json::Value;
 
 use super::{
     super::{
-        plan::{Fault, OnWrite, Plan},
+        fault::{Fault, OnWrite, Plan},
         world::World,
     },
     Broken, Property,
 };
+use crate::scenario::differences;
 
 /// The part of the end state that all runs of one scenario have in common: the objects without uids, versions and times, and without the
 /// bytes of modules, which only their author writes.
@@ -88,14 +89,10 @@ fn mask(value: &mut Value, uids: &BTreeMap<String, String>) {
             map.retain(|key, _| !DIFFERS.contains(&key.as_str()));
             map.values_mut().for_each(|value| mask(value, uids));
             // A map that is empty without these keys counts as absent.
-            map.retain(|key, value| {
-                !(matches!(key.as_str(), "annotations" | "status")
-                    && value.as_object().is_some_and(serde_json::Map::is_empty))
-            });
+            let is_empty = |value: &Value| value.as_object().is_some_and(serde_json::Map::is_empty);
+            map.retain(|key, value| !(matches!(key.as_str(), "annotations" | "status") && is_empty(value)));
         }
-        Value::Array(items) => {
-            items.iter_mut().for_each(|item| mask(item, uids));
-        }
+        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, uids)),
         Value::String(text) => {
             if let Some(name) = uids.get(text.as_str()) {
                 text.clone_from(name);
@@ -122,28 +119,19 @@ pub(in super::super) fn same_end(
 ) -> Result<(), Broken> {
     let churns = plan.any(|fault| matches!(fault, Fault::Write(_, OnWrite::Churn)));
     let property = if churns { Property::Returns } else { Property::SameEnd };
-    let broken = |what: String| {
-        let step = world.script().steps.last().cloned();
-        Err(Broken { property, step, what })
-    };
+    let broken = |what| Err(world.broken(property, what));
     let names: BTreeSet<&ObjectRef> = end.keys().chain(expected.keys()).collect();
     for name in names {
-        match (end.get(name), expected.get(name)) {
-            (Some(found), Some(expected)) => {
-                let mut lines = crate::scenario::differences(expected, found);
-                lines.extend(
-                    crate::scenario::differences(found, expected)
-                        .into_iter()
-                        .map(|line| format!("the other way round: {line}")),
-                );
-                let may_differ = plan.any(Fault::meddles) || plan.any(forgets);
-                if found != expected && !(may_differ && only_digest(found, &lines)) {
-                    return broken(format!("{name} differs:\n  {}", lines.join("\n  ")));
-                }
-            }
-            (Some(_), None) => return broken(format!("{name} is there, and should not be")),
-            (None, Some(_)) => return broken(format!("{name} is not there")),
-            (None, None) => {}
+        let (Some(found), Some(expected)) = (end.get(name), expected.get(name)) else {
+            let is = if end.contains_key(name) { "there, and should not be" } else { "not there" };
+            return broken(format!("{name} is {is}"));
+        };
+        let mut lines = differences(expected, found);
+        let others = differences(found, expected).into_iter();
+        lines.extend(others.map(|line| format!("the other way round: {line}")));
+        let may_differ = plan.any(Fault::meddles) || plan.any(forgets);
+        if found != expected && !(may_differ && only_digest(found, &lines)) {
+            return broken(format!("{name} differs:\n  {}", lines.join("\n  ")));
         }
     }
     Ok(())

@@ -2,36 +2,37 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pintle_core::object::{at, uid};
+use pintle_core::object::{at, generation, uid};
 use pintle_simulator::Record;
-use pintle_wit::{ObjectRef, names};
+use pintle_wit::{Kind, ObjectRef, names};
 use serde_json::Value;
 
 use super::{
     super::{
-        plan::{Fault, Plan},
-        run::Reference,
+        RunOutcome,
+        fault::{Fault, Plan},
         world::World,
     },
     Broken, Property, changes,
     grants::{Grant, grants},
-    root_kinds,
+    root_kind, root_kinds,
 };
 
 /// O8, O9 and O11, request by request.
 pub(in super::super) fn at_every_step(
     world: &World,
     plan: &Plan,
-    reference: Option<&Reference>,
+    reference: Option<&RunOutcome>,
 ) -> Option<Broken> {
     let snapshot = world.server.snapshot();
-    let mut roots = root_kinds(&snapshot);
     let (number, (property, what)) = world.with_records(|records| {
-        roots.extend(kinds_ever(records));
+        // Those of Reconcilers that are gone at the end are roots too.
+        let of_reconcilers = records.iter().filter(|record| record.seen.resource == "reconcilers");
+        let ever = of_reconcilers.filter_map(|record| root_kind(record.after.as_ref()?));
         let mut judge = Judge {
             plan,
             reference,
-            roots,
+            roots: ever.chain(root_kinds(&snapshot)).collect(),
             grants: grants(records, &snapshot),
             made: BTreeSet::new(),
             generations: BTreeMap::new(),
@@ -39,24 +40,14 @@ pub(in super::super) fn at_every_step(
         changes(records)
             .find_map(|(record, object)| Some((record.seen.number, judge.wrong(record, &object)?)))
     })?;
-    Some(Broken { property, step: world.step_of(number), what })
-}
-
-/// The kinds of the roots of Reconcilers at any time of the run, including Reconcilers that are gone at the end.
-fn kinds_ever(records: &[Record]) -> impl Iterator<Item = (String, String)> {
-    let of_reconcilers = records.iter().filter(|record| record.seen.resource == "reconcilers");
-    of_reconcilers.filter_map(|record| {
-        let of = &record.after.as_ref()?["spec"]["for"];
-        Some((of["apiVersion"].as_str()?.to_owned(), of["kind"].as_str()?.to_owned()))
-    })
+    Some(Broken { property, at: world.time_of(number), what })
 }
 
 /// What is known of a run before a request.
 struct Judge<'a> {
     plan: &'a Plan,
-    reference: Option<&'a Reference>,
-    /// apiVersion and kind.
-    roots: BTreeSet<(String, String)>,
+    reference: Option<&'a RunOutcome>,
+    roots: BTreeSet<Kind>,
     grants: Vec<Grant>,
     /// The uids of the objects that the hosts made or took over.
     made: BTreeSet<String>,
@@ -67,7 +58,7 @@ struct Judge<'a> {
 impl Judge<'_> {
     /// What is wrong with a change of this object, if anything is.
     fn wrong(&mut self, record: &Record, object: &ObjectRef) -> Option<(Property, String)> {
-        let is_root = self.roots.contains(&(object.api_version.clone(), object.kind.clone()));
+        let is_root = self.roots.contains(&object.kind());
         match (&record.before, &record.after) {
             (None, Some(after)) => {
                 self.made.insert(uid(after).to_owned());
@@ -83,9 +74,8 @@ impl Judge<'_> {
         if before["spec"] != after["spec"] {
             return Some((Property::NoForeignHarm, format!("the spec of {root} was changed")));
         }
-        let number = |path: &[&str]| at(after, path).and_then(Value::as_i64);
-        let observed = number(&["status", "observedGeneration"])?;
-        let generation = number(&["metadata", "generation"])?;
+        let observed = at(after, &["status", "observedGeneration"]).and_then(Value::as_i64)?;
+        let generation = generation(after)?;
         let last = self.generations.entry(uid(after).to_owned()).or_insert(observed);
         if observed > generation || observed < *last {
             let what = format!(
@@ -115,7 +105,7 @@ impl Judge<'_> {
             self.made.insert(uid(before).to_owned());
         }
         let is_wanted = self.reference.is_some_and(|reference| {
-            let evidence = &reference.outcome.evidence;
+            let evidence = &reference.evidence;
             evidence.end.contains_key(child)
                 && evidence.counts.get(child).is_none_or(|counts| counts.deleted == 0)
         });

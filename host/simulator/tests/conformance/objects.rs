@@ -11,6 +11,7 @@ pub(crate) struct Kind {
     pub(crate) plural: &'static str,
 }
 
+/// The kinds that sequences are about. The last one is the custom kind.
 pub(crate) const KINDS: &[Kind] = &[
     Kind { group: "", kind: "ConfigMap", plural: "configmaps" },
     Kind { group: "", kind: "Secret", plural: "secrets" },
@@ -36,10 +37,6 @@ impl Kind {
 
     pub(crate) fn all(&self) -> String {
         format!("{}/{}", self.root(), self.plural)
-    }
-
-    pub(crate) fn is_custom(&self) -> bool {
-        self.kind == "Widget"
     }
 
     /// An object, more or less well made.

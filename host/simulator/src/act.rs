@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pintle_core::object;
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
@@ -35,8 +36,6 @@ pub enum Act {
         /// Whether the apply takes fields over from other managers.
         force: bool,
     },
-    /// Replaces an object. It has the resourceVersion that it replaces, or none.
-    Update(Value),
     /// Merges a patch into an object (RFC 7386).
     Merge {
         /// Which object.
@@ -55,11 +54,6 @@ pub enum Act {
         /// The operations.
         patch: Value,
     },
-    /// Evicts a Pod, if its PodDisruptionBudget allows it.
-    Evict {
-        /// Which Pod.
-        target: ObjectRef,
-    },
     /// Deletes an object.
     Delete {
         /// Which object.
@@ -72,64 +66,31 @@ pub enum Act {
 impl Act {
     /// The object of the action.
     pub(crate) fn reference(&self) -> ObjectRef {
-        let named = |object: &Value| {
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            ObjectRef {
-                api_version: text(&object["apiVersion"]),
-                kind: text(&object["kind"]),
-                namespace: object["metadata"]["namespace"].as_str().map(Into::into),
-                name: text(&object["metadata"]["name"]),
-            }
-        };
         match self {
-            Self::Create(object) | Self::Update(object) | Self::Apply { object, .. } => named(object),
-            Self::Merge { target, .. }
-            | Self::JsonPatch { target, .. }
-            | Self::Evict { target }
-            | Self::Delete { target, .. } => target.clone(),
+            Self::Create(object) | Self::Apply { object, .. } => object::reference(object),
+            Self::Merge { target, .. } | Self::JsonPatch { target, .. } | Self::Delete { target, .. } => {
+                target.clone()
+            }
         }
     }
 
     /// The same action as a request.
-    pub(crate) fn request(&self, reference: &ObjectRef, plural: &str, actor: &str) -> Request {
-        let (group, version) = reference.api_version.split_once('/').unwrap_or(("", &reference.api_version));
-        let mut path = Path {
-            group: group.into(),
-            version: version.into(),
-            resource: plural.into(),
-            namespace: reference.namespace.clone(),
-            name: Some(reference.name.clone()),
-            subresource: None,
-        };
+    pub(crate) fn request(&self, plural: &str, actor: &str) -> Request {
+        let ObjectRef { api_version, namespace, name, .. } = self.reference();
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         let mut query = BTreeMap::from([("fieldManager".to_owned(), actor.to_owned())]);
-        let mut form = None;
-        let (verb, body) = match self {
-            Self::Create(object) => {
-                path.name = None;
-                (Verb::Create, object.clone())
-            }
+        let (verb, patch, subresource, body) = match self {
+            Self::Create(object) => (Verb::Create, None, None, object.clone()),
             Self::Apply { object, manager, force } => {
                 query.insert("fieldManager".into(), manager.clone());
                 query.insert("force".into(), force.to_string());
-                (Verb::Apply, object.clone())
+                (Verb::Apply, None, None, object.clone())
             }
-            Self::Update(object) => (Verb::Update, object.clone()),
             Self::Merge { subresource, patch, .. } => {
-                path.subresource.clone_from(subresource);
-                form = Some(PatchForm::Merge);
-                (Verb::Patch, patch.clone())
+                (Verb::Patch, Some(PatchForm::Merge), subresource.clone(), patch.clone())
             }
             Self::JsonPatch { subresource, patch, .. } => {
-                path.subresource.clone_from(subresource);
-                form = Some(PatchForm::Json);
-                (Verb::Patch, patch.clone())
-            }
-            Self::Evict { target } => {
-                path.subresource = Some("eviction".into());
-                (
-                    Verb::Create,
-                    json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": target.name}}),
-                )
+                (Verb::Patch, Some(PatchForm::Json), subresource.clone(), patch.clone())
             }
             Self::Delete { cascade, .. } => {
                 let policy = match cascade {
@@ -137,17 +98,25 @@ impl Act {
                     Cascade::Foreground => "Foreground",
                     Cascade::Orphan => "Orphan",
                 };
-                (Verb::Delete, json!({"propagationPolicy": policy}))
+                (Verb::Delete, None, None, json!({"propagationPolicy": policy}))
             }
+        };
+        let path = Path {
+            group: group.into(),
+            version: version.into(),
+            resource: plural.into(),
+            namespace,
+            name: (verb != Verb::Create).then_some(name),
+            subresource,
         };
         Request {
             verb,
             path,
             query,
-            patch: form,
+            patch,
             metadata_only: false,
             user: None,
-            user_agent: Some(actor.into()),
+            user_agent: None,
             body,
             duplicates: Vec::new(),
         }

@@ -13,7 +13,7 @@ const ADDRESSES: std::ops::Range<u64> = 10..65_000;
 /// Gives a Service what its type needs, and keeps what it has.
 ///
 /// # Errors
-/// 422 when a node port or an address is taken.
+/// 422 when a node port is taken.
 pub(crate) fn service(
     context: &mut Context<'_>,
     served: &Served,
@@ -21,77 +21,49 @@ pub(crate) fn service(
     live: Option<&Value>,
     next: &mut Value,
 ) -> Result<(), Failure> {
-    let name = next["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    if let Some(live) = live {
-        keep(&live["spec"], &mut next["spec"]);
-    }
-    let Context { store, random, .. } = context;
-    let others: Vec<&Value> = store
-        .objects()
-        .iter()
-        .filter(|(other, _)| other.group.is_empty() && other.resource == "services" && *other != key)
-        .map(|(_, other)| &other["spec"])
-        .collect();
     let spec = &mut next["spec"];
-    let kind = spec["type"].as_str().unwrap_or_default().to_owned();
-    if kind == "ExternalName" {
+    if let Some(live) = live {
+        keep(&live["spec"], spec);
+    }
+    if !has_address(spec) {
         return Ok(());
     }
-    let address = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
-    let taken: BTreeSet<&str> = others.iter().filter_map(|other| other["clusterIP"].as_str()).collect();
-    let address = match address.as_str() {
+    let Context { store, random, .. } = context;
+    let others = store.objects().iter().filter(|(other, _)| served.has(other) && *other != key);
+    let others: Vec<&Value> = others.map(|(_, other)| &other["spec"]).collect();
+    if spec["clusterIP"].is_null() {
         // A random free one, as in a cluster, so an address that was just released is rarely the next one.
-        "" => random
-            .from(ADDRESSES)
-            .map(|number| format!("10.96.{}.{}", number / 256, number % 256))
-            .find(|address| !taken.contains(address.as_str()))
-            .unwrap_or_default(),
-        "None" => address,
-        asked if taken.contains(asked) => {
-            let message = format!(
-                "Invalid value: {asked:?}: failed to allocate IP {asked}: provided IP is already allocated"
-            );
-            let causes = vec![cause("spec.clusterIPs", "FieldValueInvalid", message)];
-            return Err(Failure::invalid(&served.qualified_kind(), &name, causes));
-        }
-        _ => address,
-    };
-    spec["clusterIPs"] = json!([address]);
-    spec["clusterIP"] = address.into();
+        let mut addresses =
+            random.from(ADDRESSES).map(|number| format!("10.96.{}.{}", number / 256, number % 256));
+        let is_free = |address: &String| others.iter().all(|other| other["clusterIP"] != address.as_str());
+        spec["clusterIP"] = addresses.find(is_free).into();
+    }
+    spec["clusterIPs"] = json!([spec["clusterIP"]]);
     for (field, value) in [("ipFamilies", json!(["IPv4"])), ("ipFamilyPolicy", json!("SingleStack"))] {
         if spec[field].is_null() {
             spec[field] = value;
         }
     }
-    if !matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+    if !has_node_ports(spec) {
         return Ok(());
     }
-    let ports = |spec: &Value| -> Vec<u64> {
+    let numbers = |spec: &Value| -> BTreeSet<u64> {
         spec["ports"].as_array().into_iter().flatten().filter_map(|port| port["nodePort"].as_u64()).collect()
     };
-    let mut taken: BTreeSet<u64> = others.iter().flat_map(|other| ports(other)).collect();
-    let asked = ports(spec);
-    for (index, port) in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten().enumerate()
-    {
+    let mut taken: BTreeSet<u64> = others.into_iter().flat_map(numbers).collect();
+    let asked = numbers(spec);
+    for (index, port) in ports(spec).enumerate() {
         match port["nodePort"].as_u64() {
             Some(number) if taken.contains(&number) => {
                 let message = format!("Invalid value: {number}: provided port is already allocated");
-                let causes =
-                    vec![cause(&format!("spec.ports[{index}].nodePort"), "FieldValueInvalid", message)];
-                return Err(Failure::invalid(&served.qualified_kind(), &name, causes));
-            }
-            Some(number) if !NODE_PORTS.contains(&number) => {
-                let message = format!(
-                    "Invalid value: {number}: provided port is not in the valid range. The range of valid ports is 30000-32767"
-                );
-                let causes =
-                    vec![cause(&format!("spec.ports[{index}].nodePort"), "FieldValueInvalid", message)];
-                return Err(Failure::invalid(&served.qualified_kind(), &name, causes));
+                let at = format!("spec.ports[{index}].nodePort");
+                let causes = vec![cause(&at, "FieldValueInvalid", message)];
+                return Err(Failure::invalid(&served.qualified_kind(), &key.name, causes));
             }
             Some(_) => {}
             None => {
-                let free =
-                    random.from(NODE_PORTS).find(|number| !taken.contains(number) && !asked.contains(number));
+                let is_free = |number: &u64| !taken.contains(number) && !asked.contains(number);
+                let free = random.from(NODE_PORTS).find(is_free);
                 port["nodePort"] = free.into();
                 taken.extend(free);
             }
@@ -100,52 +72,58 @@ pub(crate) fn service(
     Ok(())
 }
 
+fn has_address(spec: &Value) -> bool {
+    spec["type"] != "ExternalName"
+}
+
+fn has_node_ports(spec: &Value) -> bool {
+    spec["type"] == "NodePort" || spec["type"] == "LoadBalancer"
+}
+
+fn ports(spec: &mut Value) -> impl Iterator<Item = &mut Value> {
+    spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten()
+}
+
 /// A Service keeps the address and the node ports that a write leaves out, as far as its type still needs them.
 fn keep(live: &Value, next: &mut Value) {
-    let has_address = |spec: &Value| spec["type"] != "ExternalName";
-    let has_ports = |spec: &Value| matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer"));
-    if has_address(live) && has_address(next) {
-        if next["clusterIP"].as_str().unwrap_or_default().is_empty() {
-            next["clusterIP"] = live["clusterIP"].clone();
-            next["clusterIPs"] = live["clusterIPs"].clone();
-        }
-    } else if has_address(live)
-        && let Some(fields) = next.as_object_mut()
-    {
+    if has_address(live) && !has_address(next) {
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
-            if fields.get(field) == live.get(field) {
-                fields.remove(field);
-            }
+            forget(live, next, field);
+        }
+    } else if has_address(live) && next["clusterIP"].is_null() {
+        for field in ["clusterIP", "clusterIPs"] {
+            next[field] = live[field].clone();
         }
     }
-    if has_ports(live) && has_ports(next) {
-        let ports = |spec: &Value| spec["ports"].as_array().cloned().unwrap_or_default();
-        let (known, named) = (ports(live), ports(next));
-        let mut used: Vec<Value> = known.iter().map(|port| port["nodePort"].clone()).collect();
-        used.retain(|number| named.iter().any(|port| port["nodePort"] == *number));
-        for port in next.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
-            // A port is identified by its name, whatever else of it changes.
-            let was =
-                known.iter().rev().find(|was| was["name"] == port["name"]).map(|was| was["nodePort"].clone());
-            if let Some(was) =
-                was.filter(|was| port["nodePort"].is_null() && !was.is_null() && !used.contains(was))
-            {
-                port["nodePort"] = was.clone();
-                used.push(was);
+    if !has_node_ports(live) {
+        return;
+    }
+    let known = live["ports"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if !has_node_ports(next) {
+        forget(live, next, "externalTrafficPolicy");
+        for port in ports(next) {
+            if let Some(was) = known.iter().find(|was| was["nodePort"] == port["nodePort"]) {
+                forget(was, port, "nodePort");
             }
         }
-    } else if has_ports(live) {
-        let known = live["ports"].as_array().cloned().unwrap_or_default();
-        for port in next.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
-            let same = known.iter().any(|was| was["nodePort"] == port["nodePort"]);
-            if let Some(fields) = port.as_object_mut().filter(|_| same) {
-                fields.remove("nodePort");
-            }
+        return;
+    }
+    let mut used: Vec<Value> = ports(next).map(|port| port["nodePort"].clone()).collect();
+    for port in ports(next).filter(|port| port["nodePort"].is_null()) {
+        // A port is identified by its name, whatever else of it changes.
+        let was = known.iter().rev().find(|was| was["name"] == port["name"]).map(|was| &was["nodePort"]);
+        if let Some(was) = was.filter(|was| !was.is_null() && !used.contains(was)) {
+            port["nodePort"] = was.clone();
+            used.push(was.clone());
         }
-        if next["externalTrafficPolicy"] == live["externalTrafficPolicy"]
-            && let Some(fields) = next.as_object_mut()
-        {
-            fields.remove("externalTrafficPolicy");
-        }
+    }
+}
+
+/// Takes away what is as it was.
+fn forget(live: &Value, next: &mut Value, field: &str) {
+    if next.get(field) == live.get(field)
+        && let Some(fields) = next.as_object_mut()
+    {
+        fields.remove(field);
     }
 }

@@ -8,10 +8,11 @@ mod sets;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use pintle_core::object::{is_deleting, reference, uid};
 use serde_json::Value;
 
 use crate::{
-    Act,
+    Act, Cascade,
     store::{Key, Store},
 };
 
@@ -20,10 +21,8 @@ use crate::{
 pub(crate) enum ControllerAction {
     /// It takes this action, under this name.
     Act(&'static str, Act),
-    /// It deletes a Pod that has stopped.
-    EndPod(pintle_wit::ObjectRef),
-    /// It removes the last finalizer of an empty namespace.
-    EndNamespace(Key),
+    /// It ends a Pod that has stopped, or an empty namespace.
+    Remove(Key),
 }
 
 /// A step that could be taken now. Steps have an order; `nth` 0 is the first.
@@ -41,12 +40,17 @@ fn of_kind<'a>(
     store.objects().iter().filter(move |(key, _)| key.group == group && key.resource == resource)
 }
 
+/// The objects of a kind that are not being deleted.
+fn live<'a>(store: &'a Store, group: &'a str, resource: &'a str) -> impl Iterator<Item = &'a Arc<Value>> {
+    of_kind(store, group, resource).map(|(_, object)| object).filter(|object| !is_deleting(object))
+}
+
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn is_deleting(object: &Value) -> bool {
-    object["metadata"].get("deletionTimestamp").is_some()
+fn number(value: &Value, pointer: &str) -> i64 {
+    value.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
 }
 
 /// The uid of the owner that controls an object.
@@ -55,20 +59,26 @@ fn controller(object: &Value) -> Option<&str> {
     owners.iter().find(|owner| owner["controller"] == true)?["uid"].as_str()
 }
 
-fn reference(key: &Key, object: &Value) -> pintle_wit::ObjectRef {
-    pintle_wit::ObjectRef {
-        api_version: text(object, "/apiVersion").into(),
-        kind: text(object, "/kind").into(),
-        namespace: Some(key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
-        name: key.name.clone(),
-    }
-}
-
 /// Every object by its uid.
 fn by_uid(store: &Store) -> BTreeMap<&str, (&Key, &Value)> {
-    store
-        .objects()
-        .iter()
-        .map(|(key, object)| (text(object, "/metadata/uid"), (key, object.as_ref())))
-        .collect()
+    store.objects().iter().map(|(key, object)| (uid(object), (key, object.as_ref()))).collect()
+}
+
+fn delete(actor: &'static str, object: &Value, cascade: Cascade) -> ControllerAction {
+    ControllerAction::Act(actor, Act::Delete { target: reference(object), cascade })
+}
+
+fn merge(actor: &'static str, object: &Value, subresource: Option<&str>, patch: Value) -> ControllerAction {
+    let (target, subresource) = (reference(object), subresource.map(Into::into));
+    ControllerAction::Act(actor, Act::Merge { target, subresource, patch })
+}
+
+/// Writes a status if it differs.
+fn status_step(actor: &'static str, object: &Value, status: Value) -> Option<ControllerAction> {
+    if object["status"] == status {
+        return None;
+    }
+    let target = reference(object);
+    let patch = serde_json::json!([{"op": "add", "path": "/status", "value": status}]);
+    Some(ControllerAction::Act(actor, Act::JsonPatch { target, subresource: Some("status".into()), patch }))
 }

@@ -1,5 +1,6 @@
 //! The errors of the API server, as Status objects.
 
+use pintle_core::view::status::{Details, MODIFIED, Status};
 use pintle_wit::Cause;
 use serde_json::{Value, json};
 
@@ -33,10 +34,7 @@ impl Failure {
             401 => ("Unauthorized", "Unauthorized"),
             403 => ("Forbidden", "the request is forbidden"),
             404 => ("NotFound", "the server could not find the requested resource"),
-            409 => (
-                "Conflict",
-                "the object has been modified; please apply your changes to the latest version and try again",
-            ),
+            409 => ("Conflict", MODIFIED),
             410 => ("Expired", "The resourceVersion for the provided watch is too old."),
             413 => ("RequestEntityTooLarge", "etcdserver: request is too large"),
             422 => ("Invalid", "the object is invalid"),
@@ -73,9 +71,7 @@ impl Failure {
     }
 
     pub(crate) fn modified(resource: &str, name: &str) -> Self {
-        let why =
-            "the object has been modified; please apply your changes to the latest version and try again";
-        Self::conflict(resource, name, why)
+        Self::conflict(resource, name, MODIFIED)
     }
 
     pub(crate) fn invalid(kind: &str, name: &str, causes: Vec<Cause>) -> Self {
@@ -124,24 +120,11 @@ pub(crate) fn cause(field: &str, reason: &str, message: impl Into<String>) -> Ca
     Cause { field: field.into(), reason: reason.into(), message: message.into() }
 }
 
-impl Failure {
-    /// The failure that a Status describes.
-    pub(crate) fn from_status(status: &Value) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let causes = status["details"]["causes"].as_array().into_iter().flatten().map(|cause| Cause {
-            field: text(&cause["field"]),
-            reason: text(&cause["reason"]),
-            message: text(&cause["message"]),
-        });
-        Self {
-            code: status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(500),
-            reason: text(&status["reason"]),
-            message: text(&status["message"]),
-            about: status["details"]["kind"]
-                .is_string()
-                .then(|| Box::new(["group", "kind", "name"].map(|field| text(&status["details"][field])))),
-            causes: causes.collect(),
-            retry_after_seconds: None,
-        }
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        let Status { code, reason, message, details } = status;
+        let Details { group, kind, name, causes, retry_after_seconds, .. } = *details;
+        let about = (!kind.is_empty()).then(|| Box::new([group, kind, name]));
+        Self { code, reason: reason.into(), message, about, causes, retry_after_seconds }
     }
 }

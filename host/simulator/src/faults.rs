@@ -105,8 +105,6 @@ pub struct RequestSeen {
     pub subresource: Option<String>,
     /// The field manager.
     pub manager: Option<String>,
-    /// Whether a server-side apply is forced.
-    pub force: bool,
     /// Whether nothing is to be stored.
     pub dry_run: bool,
     /// The resourceVersion in the query: a list that has one may show an older state.
@@ -146,16 +144,8 @@ pub struct StreamSeen {
     pub number: u64,
     /// The name that the connection was given.
     pub client: String,
-    /// The kind's group.
-    pub group: String,
-    /// The kind's version in its group.
-    pub version: String,
     /// The kind's name in paths.
     pub resource: String,
-    /// The namespace, if only one is watched.
-    pub namespace: Option<String>,
-    /// The label selector; empty for none.
-    pub label_selector: String,
 }
 
 /// The type of a watch event.

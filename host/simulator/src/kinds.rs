@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::{
     Failure,
+    request::Path,
     store::{Key, Store},
 };
 
@@ -40,20 +41,23 @@ impl Served {
         self.plural == key.resource && self.group == key.group
     }
 
+    /// Whether it is this kind of Kubernetes' own.
+    pub(crate) fn is(&self, kind: &str) -> bool {
+        !self.custom && self.kind == kind
+    }
+
     /// The name in the API server's messages.
     pub(crate) fn qualified(&self) -> String {
-        match self.group.as_str() {
-            "" => self.plural.clone(),
-            group => format!("{}.{group}", self.plural),
-        }
+        self.with_group(&self.plural)
     }
 
     /// The name in messages about invalid objects.
     pub(crate) fn qualified_kind(&self) -> String {
-        match self.group.as_str() {
-            "" => self.kind.clone(),
-            group => format!("{}.{group}", self.kind),
-        }
+        self.with_group(&self.kind)
+    }
+
+    fn with_group(&self, name: &str) -> String {
+        if self.group.is_empty() { name.to_owned() } else { format!("{name}.{}", self.group) }
     }
 
     pub(crate) fn shape(&self) -> Shape<'_> {
@@ -119,40 +123,26 @@ static SERVED: LazyLock<Vec<Arc<Served>>> = LazyLock::new(|| {
     served.map(Arc::new).collect()
 });
 
-/// The groups that every API server serves. A kind of these groups exists even if the simulator does not have it.
-const BUILTIN_GROUPS: [&str; 17] = [
-    "",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
-    "apps",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "networking.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "scheduling.k8s.io",
-    "storage.k8s.io",
-];
-
-/// The answer to a request for a kind that is not served here: 404 as from the API server, or 501 if the API server has that kind.
+/// The answer to a request for a kind that is not served here: 404 as from the API server, or 501 if the group is one of Kubernetes' own,
+/// so that the API server may have that kind.
 pub(crate) fn unknown(group: &str, what: &str) -> Failure {
-    match BUILTIN_GROUPS.contains(&group) && !what.is_empty() {
-        true => Failure::not_modelled(&format!("{what} of the group {group:?}")),
-        false => Failure::unknown_path(),
+    let is_builtin = !group.contains('.') || group.ends_with(".k8s.io");
+    if is_builtin && !what.is_empty() {
+        return Failure::not_modelled(&format!("{what} of the group {group:?}"));
     }
+    Failure::unknown_path()
 }
 
-/// The kind of this group, version and plural.
-pub(crate) fn find(store: &Store, group: &str, version: &str, plural: &str) -> Option<Arc<Served>> {
-    all(store)
-        .find(|served| served.plural == plural && served.group == group && served.version == version)
-        .cloned()
+/// The kind that a path names.
+///
+/// # Errors
+/// There is none: [`unknown`].
+pub(crate) fn find(store: &Store, path: &Path) -> Result<Arc<Served>, Failure> {
+    let Path { group, version, resource, .. } = path;
+    let is_named = |served: &&Arc<Served>| {
+        served.plural == *resource && served.group == *group && served.version == *version
+    };
+    all(store).find(is_named).cloned().ok_or_else(|| unknown(group, resource))
 }
 
 /// The kind of an object, by its apiVersion and kind.

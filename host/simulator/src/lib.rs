@@ -17,23 +17,23 @@
 //! get, list (limit, continue, exact and older versions), watch (bookmarks, initial events, 410, ends), create, update, JSON patch, merge
 //! patch, server-side apply, delete (preconditions, finalizers, background, foreground, orphan), deletion of collections, the `status`
 //! subresource, evictions with PodDisruptionBudgets, dry runs and field validation of each write, metadata alone in place of objects and
-//! discovery, for the kinds in `kinds.rs` and for all kinds that CRDs define, with their schemas and their CEL rules. [`Access`] answers
-//! token reviews and access reviews, and refuses requests; by default everybody may do everything. Clients may impersonate. `tests/conformance.rs` compares ConfigMap, Secret, Service, Deployment, Ingress,
-//! PodDisruptionBudget, custom kinds and evictions with a real API server, request by request. The other kinds use the same code, but are
-//! not compared.
+//! discovery of the kinds of a group, for the kinds in `kinds.rs` and for all kinds that CRDs define, with their schemas and their CEL
+//! rules. [`Access`] answers token reviews and access reviews, and refuses requests; by default everybody may do everything. Clients may
+//! impersonate. `tests/conformance` compares ConfigMap, Secret, Service, Deployment, Ingress, PodDisruptionBudget, custom kinds and
+//! evictions with a real API server, request by request. The other kinds use the same code, but are not compared.
 //!
 //! # What is refused with 501
 //!
 //! | what | why |
 //! | --- | --- |
-//! | kinds of Kubernetes' own groups that are not in `kinds.rs`: quotas, limits, webhooks, admission policies and so on | their effects on other requests are not modelled |
+//! | kinds of Kubernetes' own groups, without a dot or below `k8s.io`, that are not in `kinds.rs` and have no CRD: quotas, limits, webhooks, admission policies and so on | their effects on other requests are not modelled |
 //! | Namespaces with `pod-security.kubernetes.io/enforce` | Pod Security is not modelled |
 //! | CRDs with a keyword, a format or a pattern that is not evaluated here, or with a CEL rule that does not compile or has an unknown function (`quantity()`, `ip()` and the like) | nobody else would notice |
 //! | CRDs with several served versions, or conversion by a webhook | objects are shown as they were stored |
 //! | strategic merge patch, YAML and protobuf bodies | Pintle sends none |
 //! | subresources other than `status` and `eviction` (`scale`, `log`, `binding`, `token`) | Pintle asks for none |
 //! | field selectors other than by name and namespace, tables | Pintle asks for none |
-//! | `/openapi`, `/version`, `/healthz`, metrics | Pintle asks for none |
+//! | `/api`, `/apis`, `/apis/GROUP`, `/openapi`, `/version`, `/healthz`, metrics | Pintle asks for none |
 //! | more than ten managers of one object that do not apply | the API server merges the oldest ones |
 //! | empty labels or annotations in an apply of a custom kind | the API server stores them, loses them with the next read, and so counts any later write as a change |
 //! | a Service that becomes an ExternalName | the API server's reply differs from what it stores |
@@ -46,10 +46,13 @@
 //! * Whether a client may impersonate, and what admission adds to every Pod.
 //! * The limit of a deletion of a collection: all that is selected is deleted at once.
 //! * The token with which a list that has expired goes on inconsistently: it has none.
-//! * The validation of built-in kinds, except what `validate.rs` has; the exact words of messages.
+//! * The validation of built-in kinds, except what `validate.rs` has, and their defaults, except those in `defaults.rs`: a StatefulSet, a
+//!   DaemonSet, a Job, a CronJob, a HorizontalPodAutoscaler, a NetworkPolicy and a PersistentVolumeClaim are read by their schema, and
+//!   stored as they are. The exact words of messages about built-in kinds.
 //! * What `pintle_schema::structural` lists; for instance, the cost of CEL rules is estimated and not counted.
 //! * Controllers other than garbage collection, namespaces, Deployments, ReplicaSets, StatefulSets, DaemonSets, PodDisruptionBudgets and Pods; nodes other than
-//!   one with Linux on amd64; conditions of Pods other than those that lead to Ready.
+//!   one with Linux on amd64; conditions of Pods other than those that lead to Ready; the strategy of a Deployment, and its revisions other
+//!   than their number.
 
 mod access;
 mod act;
@@ -63,7 +66,7 @@ mod faults;
 mod kinds;
 mod random;
 mod request;
-mod schema;
+mod selector;
 mod server;
 mod service;
 mod store;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use http::{HeaderMap, Method, Uri, header};
-use serde_json::Value;
-
+use percent_encoding::percent_decode_str;
 use pintle_schema::strict;
+use serde_json::Value;
 
 use crate::{Failure, access::User, faults::Verb, verbs::REVIEWS};
 
@@ -83,6 +83,18 @@ impl Request {
         matches!(self.parameter(name), Some("true" | "1"))
     }
 
+    /// The version that a list or a watch asks for; 0 for none.
+    ///
+    /// # Errors
+    /// 400 for what is no version.
+    pub(crate) fn version(&self) -> Result<u64, Failure> {
+        let text = self.parameter("resourceVersion").unwrap_or("0");
+        text.parse().map_err(|_| {
+            let why = format!("Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax");
+            Failure::bad_request(format!("invalid resource version: resourceVersion: {why}"))
+        })
+    }
+
     /// Whether nothing is to be stored. A deletion may say so in its body.
     pub(crate) fn is_dry_run(&self) -> bool {
         let options = [&self.body, &self.body["deleteOptions"]];
@@ -138,7 +150,7 @@ fn impersonated(headers: &HeaderMap) -> Result<Option<User>, Failure> {
     let mut extra = BTreeMap::new();
     for name in headers.keys() {
         if let Some(key) = name.as_str().strip_prefix("impersonate-extra-") {
-            extra.insert(unescape(&key.replace('+', "%2B")), texts(name.as_str()));
+            extra.insert(unescape(key), texts(name.as_str()));
         }
     }
     let (groups, uid) = (texts("impersonate-group"), texts("impersonate-uid").pop());
@@ -154,9 +166,6 @@ fn impersonated(headers: &HeaderMap) -> Result<Option<User>, Failure> {
 fn path(path: &str) -> Result<Path, Failure> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let (group, version, rest) = match parts.as_slice() {
-        ["api"] => return Ok(Path::default()),
-        ["apis"] => return Ok(Path { group: "*".into(), ..Path::default() }),
-        ["apis", group] => return Ok(Path { group: (*group).into(), ..Path::default() }),
         ["api", version, rest @ ..] => ("", *version, rest),
         ["apis", group, version, rest @ ..] => (*group, *version, rest),
         _ => return Err(Failure::not_modelled(&format!("the path {path}"))),
@@ -185,30 +194,13 @@ fn path(path: &str) -> Result<Path, Failure> {
 }
 
 fn query(text: &str) -> BTreeMap<String, String> {
-    text.split('&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (unescape(key), unescape(value))
-        })
-        .collect()
+    let pairs = text.split('&').filter(|pair| !pair.is_empty());
+    let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    pairs.map(|(key, value)| (unescape(key), unescape(&value.replace('+', " ")))).collect()
 }
 
 fn unescape(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        let hex = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
-        match byte {
-            b'+' => bytes.push(b' '),
-            b'%' => {
-                let value = hex(rest.next()).unwrap_or(0) * 16 + hex(rest.next()).unwrap_or(0);
-                bytes.push(u8::try_from(value).unwrap_or(b'?'));
-            }
-            other => bytes.push(other),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

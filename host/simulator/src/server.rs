@@ -7,11 +7,12 @@ use std::{
 };
 
 use jiff::Timestamp;
+use pintle_core::object;
 use pintle_wit::ObjectRef;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
-    Act, Cascade, Failure,
+    Act, Failure,
     access::{Access, Action, Unrestricted, User, Verdict},
     controllers::{self, ControllerAction},
     faults::{Fate, Faults, NoFaults, RequestSeen, StreamSeen, Verb},
@@ -20,7 +21,7 @@ use crate::{
     request::Request,
     service::Service,
     store::Store,
-    verbs,
+    verbs::{self, Done},
     watch::{Selection, Stream},
 };
 
@@ -42,12 +43,6 @@ impl Default for Options {
     }
 }
 
-impl std::fmt::Debug for Options {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options").field("seed", &self.seed).finish_non_exhaustive()
-    }
-}
-
 /// A request that was carried out or refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
@@ -55,8 +50,6 @@ pub struct Record {
     pub seen: RequestSeen,
     /// The status code of the reply.
     pub code: u16,
-    /// Whether the client got the reply, or will get it after its delay.
-    pub replied: bool,
     /// Whether the code comes from a fault, and the server did nothing.
     pub by_fault: bool,
     /// The object before the request, for a request that changes something.
@@ -143,6 +136,7 @@ impl State {
 /// The outcome of a request.
 pub(crate) enum Answer {
     Reply { code: u16, body: Value, warnings: Vec<String> },
+    Refused { failure: Failure, warnings: Vec<String> },
     Watch(Box<Stream>),
 }
 
@@ -156,7 +150,12 @@ impl ApiServer {
     /// A server with the namespaces of every cluster.
     pub fn new(options: Options) -> Self {
         let server = Self::of(Store::default(), Random::new(options.seed), options.clock);
-        verbs::bootstrap(&mut server.lock());
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            let made = server.act("kube-apiserver", &Act::Create(object));
+            debug_assert!(made.is_ok(), "{name}");
+        }
+        server.take_requests();
         server
     }
 
@@ -211,24 +210,16 @@ impl ApiServer {
     /// # Errors
     /// The API server's error.
     pub fn act(&self, actor: &str, act: &Act) -> Result<Value, Failure> {
-        self.act_with(actor, act, |_| {})
-    }
-
-    fn act_with(&self, actor: &str, act: &Act, change: impl FnOnce(&mut Request)) -> Result<Value, Failure> {
-        let reference = act.reference();
-        let served = {
-            let state = self.lock();
-            kinds::of(&state.store, &reference.api_version, &reference.kind)
-        };
-        let group = reference.api_version.split_once('/').map_or("", |(group, _)| group);
-        let served = served.ok_or_else(|| kinds::unknown(group, &reference.kind))?;
-        let mut request = act.request(&reference, &served.plural, actor);
-        change(&mut request);
+        let ObjectRef { api_version, kind, .. } = act.reference();
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
         let mut state = self.lock();
+        let served =
+            kinds::of(&state.store, &api_version, &kind).ok_or_else(|| kinds::unknown(group, &kind))?;
+        let request = act.request(&served.plural, actor);
         let seen = state.seen(actor, &request);
         match state.carry_out(self, seen, &request, &Fate::Pass) {
-            Answer::Reply { code, body, .. } if code < 400 => Ok(body),
-            Answer::Reply { body, .. } => Err(Failure::from_status(&body)),
+            Answer::Reply { body, .. } => Ok(body),
+            Answer::Refused { failure, .. } => Err(failure),
             Answer::Watch(_) => Err(Failure::not_modelled("a watch as an act")),
         }
     }
@@ -244,16 +235,8 @@ impl ApiServer {
     /// All objects as they are now.
     pub fn snapshot(&self) -> Snapshot {
         let state = self.lock();
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let objects = state.store.objects().iter().map(|(key, object)| {
-            let reference = ObjectRef {
-                api_version: text(&object["apiVersion"]),
-                kind: text(&object["kind"]),
-                namespace: Some(key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
-                name: key.name.clone(),
-            };
-            (reference, Arc::clone(object))
-        });
+        let objects = state.store.objects().values();
+        let objects = objects.map(|object| (object::reference(object), Arc::clone(object)));
         Snapshot { version: state.store.version(), objects: objects.collect() }
     }
 
@@ -297,11 +280,6 @@ impl ApiServer {
         ended.filter_map(|(_, open)| open.waker).for_each(Waker::wake);
     }
 
-    /// How many watches a client has open.
-    pub fn open_watches(&self, client: &str) -> usize {
-        self.lock().open.values().filter(|open| open.client == client).count()
-    }
-
     /// Takes one step of the controllers of every cluster: garbage collection, namespace deletion, Deployments and their Pods. Returns
     /// whether there was anything to do. These steps have no faults.
     pub fn controllers_step(&self) -> bool {
@@ -312,12 +290,7 @@ impl ApiServer {
     fn take_step(&self, step: ControllerAction) -> bool {
         match step {
             ControllerAction::Act(actor, act) => self.act(actor, &act).is_ok(),
-            ControllerAction::EndPod(target) => {
-                let act = Act::Delete { target, cascade: Cascade::Background };
-                self.act_with("kubelet", &act, |request| request.body["gracePeriodSeconds"] = 0.into())
-                    .is_ok()
-            }
-            ControllerAction::EndNamespace(key) => {
+            ControllerAction::Remove(key) => {
                 let mut state = self.lock();
                 let gone = state.store.remove(&key).is_some();
                 state.wake();
@@ -338,27 +311,32 @@ impl ApiServer {
         let mut state = self.lock();
         match state.authorize(&seen) {
             Ok(()) => state.carry_out(self, seen, request, fate),
-            Err(failure) => state.refuse(seen, &failure, fate),
+            Err(failure) => {
+                state.record(seen, failure.code, false, [None, None]);
+                Answer::Refused { failure, warnings: Vec::new() }
+            }
         }
     }
 
     /// Records a request that was not carried out.
-    pub(crate) fn failed(&self, seen: RequestSeen, code: u16, replied: bool) {
-        let mut state = self.lock();
-        let version = state.store.version();
-        state.requests.push(Record {
-            seen,
-            code,
-            replied,
-            by_fault: true,
-            before: None,
-            after: None,
-            version,
-        });
+    pub(crate) fn failed(&self, seen: RequestSeen, code: u16) {
+        self.lock().record(seen, code, true, [None, None]);
     }
 }
 
 impl State {
+    /// Records a request, with its object before and after it.
+    fn record(
+        &mut self,
+        seen: RequestSeen,
+        code: u16,
+        by_fault: bool,
+        [before, after]: [Option<Arc<Value>>; 2],
+    ) {
+        let version = self.store.version();
+        self.requests.push(Record { seen, code, by_fault, before, after, version });
+    }
+
     fn seen(&mut self, client: &str, request: &Request) -> RequestSeen {
         self.numbers += 1;
         let path = &request.path;
@@ -378,7 +356,6 @@ impl State {
             name: name.map(Into::into),
             subresource: path.subresource.clone(),
             manager: request.verb.is_mutating().then(|| request.manager()),
-            force: request.is_set("force"),
             dry_run: request.is_dry_run(),
             resource_version: request.parameter("resourceVersion").map(Into::into),
             body: request.body.clone(),
@@ -408,61 +385,37 @@ impl State {
         }
     }
 
-    /// Records a request that was refused before it was looked at.
-    fn refuse(&mut self, seen: RequestSeen, failure: &Failure, fate: &Fate) -> Answer {
-        let replied = !matches!(fate, Fate::LoseAfter | Fate::SilenceAfter);
-        let (code, version) = (failure.code, self.store.version());
-        self.requests.push(Record {
-            seen,
-            code,
-            replied,
-            by_fault: false,
-            before: None,
-            after: None,
-            version,
-        });
-        Answer::Reply { code, body: failure.to_status(), warnings: Vec::new() }
-    }
-
     fn carry_out(&mut self, server: &ApiServer, seen: RequestSeen, request: &Request, fate: &Fate) -> Answer {
-        let replied = !matches!(fate, Fate::LoseAfter | Fate::SilenceAfter);
-        let as_of = if let Fate::AsOf(version) = fate { Some(*version) } else { None };
-        let now = (self.clock)();
         let mut warnings = Vec::new();
-        let outcome = if request.verb == Verb::Watch {
-            self.open_watch(server, &seen, request).map(|stream| (Answer::Watch(stream), 200, None, None))
-        } else {
-            let done = match request.verb {
-                Verb::Review => verbs::review(&mut *self.access, &user(&seen), request),
-                _ => self.done(request, as_of, now, &mut warnings),
-            };
-            done.map(|done| {
-                let answer = Answer::Reply {
-                    code: done.code,
-                    body: done.body,
-                    warnings: std::mem::take(&mut warnings),
-                };
-                (answer, done.code, done.before, done.after)
-            })
+        let done = match request.verb {
+            Verb::Watch => match self.open_watch(server, &seen, request) {
+                Ok(stream) => {
+                    self.record(seen, 200, false, [None, None]);
+                    return Answer::Watch(stream);
+                }
+                Err(failure) => Err(failure),
+            },
+            Verb::Review => verbs::review(&mut *self.access, &user(&seen), request),
+            _ => self.done(request, fate, &mut warnings),
         };
-        let (answer, code, before, after) = outcome.unwrap_or_else(|failure| {
-            let answer = Answer::Reply { code: failure.code, body: failure.to_status(), warnings };
-            (answer, failure.code, None, None)
-        });
-        let version = self.store.version();
-        self.requests.push(Record { seen, code, replied, by_fault: false, before, after, version });
+        let (answer, code, objects) = match done {
+            Ok(Done { code, body, before, after }) => {
+                (Answer::Reply { code, body, warnings }, code, [before, after])
+            }
+            Err(failure) => {
+                let code = failure.code;
+                (Answer::Refused { failure, warnings }, code, [None, None])
+            }
+        };
+        self.record(seen, code, false, objects);
         self.wake();
         answer
     }
 
     /// Carries out a request on what is stored, or tries it out on a copy.
-    fn done(
-        &mut self,
-        request: &Request,
-        as_of: Option<u64>,
-        now: Timestamp,
-        warnings: &mut Vec<String>,
-    ) -> Result<verbs::Done, Failure> {
+    fn done(&mut self, request: &Request, fate: &Fate, warnings: &mut Vec<String>) -> Result<Done, Failure> {
+        let as_of = if let Fate::AsOf(version) = fate { Some(*version) } else { None };
+        let now = (self.clock)();
         let mut copy = (request.verb.is_mutating() && request.is_dry_run())
             .then(|| (self.store.clone(), self.random.clone()));
         let (store, random) = match &mut copy {
@@ -472,7 +425,7 @@ impl State {
         let mut context = verbs::Context { store, random, now, warnings: Vec::new() };
         let done = verbs::carry_out(&mut context, request, as_of);
         *warnings = context.warnings;
-        if copy.is_some() { done.map(verbs::Done::tried_out) } else { done }
+        if copy.is_some() { done.map(Done::tried_out) } else { done }
     }
 
     fn open_watch(
@@ -483,15 +436,8 @@ impl State {
     ) -> Result<Box<Stream>, Failure> {
         let selection = Selection::of(&self.store, request)?;
         self.streams += 1;
-        let stream = StreamSeen {
-            number: self.streams,
-            client: seen.client.clone(),
-            group: seen.group.clone(),
-            version: seen.version.clone(),
-            resource: seen.resource.clone(),
-            namespace: seen.namespace.clone(),
-            label_selector: request.parameter("labelSelector").unwrap_or_default().into(),
-        };
+        let stream =
+            StreamSeen { number: self.streams, client: seen.client.clone(), resource: seen.resource.clone() };
         let (number, client, served) = (stream.number, stream.client.clone(), Arc::clone(&selection.served));
         let stream = Stream::open(server.clone(), &self.store, stream, selection, request)?;
         self.open.insert(number, Open { client, served, waker: None });

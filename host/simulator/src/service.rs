@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{Response, header};
 use http_body_util::BodyExt;
 
-use crate::{ApiServer, Body, Failure, Fate, request::Request, server::Answer};
+use crate::{ApiServer, Body, Fate, request::Request, server::Answer};
 
 /// A connection to the server.
 #[derive(Clone, Debug)]
@@ -45,15 +45,19 @@ impl Service {
         let (seen, fate) = self.server.decide(&self.client, &request);
         match &fate {
             Fate::Fail(failure) => {
-                self.server.failed(seen, failure.code, true);
-                return Ok(refusal(failure));
+                self.server.failed(seen, failure.code);
+                let mut response = reply(failure.code, &failure.to_status());
+                if let Some(seconds) = failure.retry_after_seconds {
+                    response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+                }
+                return Ok(response);
             }
             Fate::LoseBefore => {
-                self.server.failed(seen, 0, false);
+                self.server.failed(seen, 0);
                 return Err(Lost);
             }
             Fate::SilenceBefore => {
-                self.server.failed(seen, 0, false);
+                self.server.failed(seen, 0);
                 return silence().await;
             }
             Fate::Delay(delay) => tokio::time::sleep(*delay).await,
@@ -66,35 +70,25 @@ impl Service {
             Fate::DelayReply(delay) => tokio::time::sleep(delay).await,
             _ => {}
         }
-        Ok(match answer {
-            Answer::Reply { code, body, warnings } => {
-                let mut response = reply(code, &body);
-                let values = warnings.iter().filter_map(|text| {
-                    header::HeaderValue::from_str(&format!(
-                        "299 - {}",
-                        serde_json::Value::from(text.as_str())
-                    ))
-                    .ok()
-                });
-                response.headers_mut().extend(values.map(|value| (header::WARNING, value)));
-                response
+        let (code, body, warnings) = match answer {
+            Answer::Reply { code, body, warnings } => (code, body, warnings),
+            Answer::Refused { failure, warnings } => (failure.code, failure.to_status(), warnings),
+            Answer::Watch(stream) => return Ok(response(200, Body::watch(stream))),
+        };
+        let mut response = reply(code, &body);
+        for text in warnings {
+            let warning = format!("299 - {}", serde_json::Value::from(text));
+            if let Ok(value) = header::HeaderValue::from_str(&warning) {
+                response.headers_mut().append(header::WARNING, value);
             }
-            Answer::Watch(stream) => response(200, Body::watch(stream)),
-        })
+        }
+        Ok(response)
     }
 }
 
 async fn silence() -> Result<Response<Body>, Lost> {
     let nothing: Infallible = std::future::pending().await;
     match nothing {}
-}
-
-fn refusal(failure: &Failure) -> Response<Body> {
-    let mut response = reply(failure.code, &failure.to_status());
-    if let Some(seconds) = failure.retry_after_seconds {
-        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
-    }
-    response
 }
 
 fn reply(code: u16, body: &serde_json::Value) -> Response<Body> {

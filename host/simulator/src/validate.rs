@@ -1,307 +1,146 @@
-//! What the API server refuses in all metadata, and in objects of the built-in kinds as far as Pintle or its users use them.
+//! What the API server refuses in all metadata, and in objects of the built-in kinds that tests compare with it.
 
+use std::collections::BTreeSet;
+
+use pintle_core::view::status::fault::{forbidden, invalid_value, not_supported, required};
+use pintle_schema::metadata;
 use pintle_wit::{Cause, syntax};
 use serde_json::Value;
 
-use crate::failure::cause;
-
-struct Findings(Vec<Cause>);
-
-impl Findings {
-    fn required(&mut self, field: impl AsRef<str>) {
-        self.0.push(cause(field.as_ref(), "FieldValueRequired", "Required value"));
-    }
-
-    fn invalid(&mut self, field: impl AsRef<str>, value: &Value, why: &str) {
-        self.0.push(cause(field.as_ref(), "FieldValueInvalid", format!("Invalid value: {value}: {why}")));
-    }
-
-    fn unsupported(&mut self, field: impl AsRef<str>, value: &Value) {
-        self.0.push(cause(field.as_ref(), "FieldValueNotSupported", format!("Unsupported value: {value}")));
-    }
-
-    fn forbidden(&mut self, field: impl AsRef<str>, why: &str) {
-        self.0.push(cause(field.as_ref(), "FieldValueForbidden", format!("Forbidden: {why}")));
-    }
-}
+use crate::{failure::cause, kinds::Served, selector};
 
 /// Everything that is wrong with an object, compared with the live one if there is one.
-pub(crate) fn findings(kind: &str, custom: bool, live: Option<&Value>, next: &Value) -> Vec<Cause> {
-    let mut found = Findings(Vec::new());
-    if kind == "PodDisruptionBudget" && !custom {
-        disruption_budget(next, &mut found);
+pub(crate) fn findings(served: &Served, live: Option<&Value>, next: &Value) -> Vec<Cause> {
+    let mut found = Vec::new();
+    if served.is("PodDisruptionBudget") {
+        disruption_budget(&next["spec"], &mut found);
         // The metadata of a new budget is checked only if nothing else is wrong.
-        if live.is_none() && !found.0.is_empty() {
-            return found.0;
+        if live.is_none() && !found.is_empty() {
+            return found;
         }
     }
-    metadata(kind, custom, live, next, &mut found);
-    if !custom {
-        match kind {
-            "ConfigMap" => config_map(live, next, &mut found),
-            "Secret" => secret(live, next, &mut found),
-            "Deployment" | "ReplicaSet" => workload(live, next, &mut found),
-            "Pod" => pod(live, next, &mut found),
-            "Service" => service(live, next, &mut found),
-            "Ingress" => ingress(next, &mut found),
-            _ => {}
-        }
-    }
-    found.0
-}
-
-fn metadata(kind: &str, custom: bool, live: Option<&Value>, next: &Value, found: &mut Findings) {
-    let metadata = &next["metadata"];
-    let name = metadata["name"].as_str().unwrap_or_default();
-    if live.is_none() && !is_name(kind, name) {
-        found.invalid(
-            "metadata.name",
-            &metadata["name"],
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'",
-        );
-    }
-    for (field, map) in [("metadata.labels", &metadata["labels"])] {
-        for (key, value) in map.as_object().into_iter().flatten() {
-            let text = value.as_str().unwrap_or_default();
-            if !is_qualified(key) {
-                found.invalid(
-                    field,
-                    &Value::String(key.clone()),
-                    "name part must consist of alphanumeric characters",
-                );
-            }
-            if !is_label_value(text) {
-                found.invalid(
-                    field,
-                    value,
-                    "a valid label must be an empty string or consist of alphanumeric characters",
-                );
-            }
-        }
-    }
-    for key in metadata["annotations"].as_object().into_iter().flatten().map(|(key, _)| key) {
-        if !is_qualified(&key.to_lowercase()) {
-            found.invalid(
-                "metadata.annotations",
-                &Value::String(key.clone()),
-                "name part must consist of alphanumeric characters",
-            );
-        }
-    }
-    let owners = metadata["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
-    for (index, owner) in owners.iter().enumerate() {
-        for field in ["apiVersion", "kind", "name", "uid"] {
-            if owner[field].as_str().unwrap_or_default().is_empty() {
-                found.invalid(
-                    format!("metadata.ownerReferences[{index}].{field}"),
-                    &owner[field],
-                    "must not be empty",
-                );
-            }
-        }
-    }
-    let controllers: Vec<&str> = owners
-        .iter()
-        .filter(|owner| owner["controller"] == true)
-        .filter_map(|owner| owner["name"].as_str())
-        .collect();
-    if let [one, other, ..] = controllers.as_slice() {
-        let why = format!(
-            "Only one reference can have Controller set to true. Found \"true\" in references for {one} and {other}"
-        );
-        found.invalid("metadata.ownerReferences", &metadata["ownerReferences"], &why);
-    }
-    for finalizer in metadata["finalizers"].as_array().into_iter().flatten() {
-        let text = finalizer.as_str().unwrap_or_default();
-        // Kinds outside of the core may have any finalizer.
-        let is_free = custom || kind == "CustomResourceDefinition";
-        let well_known = ["foregroundDeletion", "orphan", "kubernetes"].contains(&text);
-        if !is_qualified(text) || !text.contains('/') && !well_known && !is_free {
-            found.invalid(
-                "metadata.finalizers",
-                finalizer,
-                "name is neither a standard finalizer name nor is it fully qualified",
-            );
-        }
-    }
-    let Some(live) = live else { return };
-    if metadata["uid"] != live["metadata"]["uid"] {
-        found.invalid("metadata.uid", &metadata["uid"], "field is immutable");
-    }
-    if live["metadata"].get("deletionTimestamp").is_some() {
-        let had = live["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
-        let added = metadata["finalizers"].as_array().into_iter().flatten().any(|one| !had.contains(one));
-        if added {
-            found.forbidden(
-                "metadata.finalizers",
-                "no new finalizers can be added if the object is being deleted",
-            );
-        }
-    }
-}
-
-fn is_name(kind: &str, name: &str) -> bool {
-    match kind {
-        "Service" => syntax::is_rfc_1035_label(name),
-        "Namespace" => syntax::is_label(name),
-        // The name of a role may have anything that is allowed in a path.
-        "ClusterRole" | "Role" | "RoleBinding" => !name.is_empty() && !name.contains(['/', '%']),
-        _ => syntax::is_subdomain(name),
-    }
-}
-
-fn is_label_value(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    let edge = |byte: Option<u8>| byte.is_none_or(|byte| byte.is_ascii_alphanumeric());
-    text.len() <= 63 && text.bytes().all(inner) && edge(text.bytes().next()) && edge(text.bytes().last())
-}
-
-fn is_qualified(text: &str) -> bool {
-    let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
-    prefix.is_none_or(|prefix| is_name("", prefix)) && !name.is_empty() && is_label_value(name)
-}
-
-fn config_map(live: Option<&Value>, next: &Value, found: &mut Findings) {
-    for field in ["data", "binaryData"] {
-        data_keys(field, &next[field], found);
-    }
-    immutable_data(live, next, found);
-}
-
-fn secret(live: Option<&Value>, next: &Value, found: &mut Findings) {
-    data_keys("data", &next["data"], found);
-    if next["type"] == "kubernetes.io/tls" {
-        for key in ["tls.crt", "tls.key"] {
-            if next["data"].get(key).is_none() {
-                found.required(format!("data[{key}]"));
-            }
-        }
-    }
-    if live.is_some_and(|live| live["type"] != next["type"]) {
-        found.invalid("type", &next["type"], "field is immutable");
-    }
-    immutable_data(live, next, found);
-}
-
-fn data_keys(field: &str, data: &Value, found: &mut Findings) {
-    for key in data.as_object().into_iter().flatten().map(|(key, _)| key) {
-        let fits = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
-        if !fits || key.len() > 253 || key == "." || key.starts_with("..") {
-            found.invalid(
-                format!("{field}[{key}]"),
-                &Value::String(key.clone()),
-                "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
-            );
-        }
-    }
-}
-
-fn immutable_data(live: Option<&Value>, next: &Value, found: &mut Findings) {
-    let Some(live) = live.filter(|live| live["immutable"] == true) else { return };
-    if next["immutable"] != true {
-        found.forbidden("immutable", "field is immutable when `immutable` is set");
-    }
-    for field in ["data", "binaryData"] {
-        if next.get(field) != live.get(field) {
-            found.forbidden(field, "field is immutable when `immutable` is set");
-        }
-    }
-}
-
-fn disruption_budget(next: &Value, found: &mut Findings) {
-    let spec = &next["spec"];
-    let given = |field: &str| spec.get(field).is_some_and(|value| !value.is_null());
-    if given("minAvailable") && given("maxUnavailable") {
-        found.invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set");
-    }
-    for field in ["minAvailable", "maxUnavailable"] {
-        let at = format!("spec.{field}");
-        match &spec[field] {
-            Value::Number(number) if number.as_i64().is_some_and(|number| number < 0) => {
-                found.invalid(at, &spec[field], "must be greater than or equal to 0");
-            }
-            Value::String(text) => {
-                let percent = text
-                    .strip_suffix('%')
-                    .filter(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
-                match percent.and_then(|digits| digits.parse::<u32>().ok()) {
-                    None => found.invalid(
-                        at,
-                        &spec[field],
-                        "a valid percent string must be a numeric string followed by an ending '%'",
-                    ),
-                    Some(101..) => found.invalid(at, &spec[field], "must not be greater than 100%"),
-                    Some(_) => {}
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-fn workload(live: Option<&Value>, next: &Value, found: &mut Findings) {
-    let spec = &next["spec"];
-    if spec["replicas"].as_i64().is_some_and(|replicas| replicas < 0) {
-        found.invalid("spec.replicas", &spec["replicas"], "must be greater than or equal to 0");
-    }
-    let selector = &spec["selector"];
-    let labels = &spec["template"]["metadata"]["labels"];
-    match selector["matchLabels"].as_object() {
-        _ if selector.is_null() => {
-            found.required("spec.selector");
-            found.invalid(
-                "spec.template.metadata.labels",
-                labels,
-                "`selector` does not match template `labels`",
-            );
-        }
-        None if selector["matchExpressions"].as_array().is_none_or(Vec::is_empty) => {
-            found.invalid("spec.selector", selector, "empty selector is invalid for deployment");
-        }
-        Some(wanted) if wanted.iter().any(|(key, value)| labels.get(key) != Some(value)) => {
-            found.invalid(
-                "spec.template.metadata.labels",
-                labels,
-                "`selector` does not match template `labels`",
-            );
-        }
+    found.extend(of_metadata(served, live, next));
+    match served.kind.as_str() {
+        _ if served.custom => {}
+        "ConfigMap" => data(live, next, &mut found),
+        "Secret" => secret(live, next, &mut found),
+        "Deployment" | "ReplicaSet" => workload(live, &next["spec"], &mut found),
+        "Pod" => pod_spec("spec", &next["spec"], &mut found),
+        "Service" => service(live, next, &mut found),
+        "Ingress" => ingress(&next["spec"], &mut found),
         _ => {}
     }
-    match (spec["strategy"]["type"].as_str(), spec["strategy"].get("rollingUpdate")) {
-        (Some("Recreate"), Some(_)) => {
-            found.forbidden(
-                "spec.strategy.rollingUpdate",
-                "may not be specified when strategy `type` is 'Recreate'",
-            );
+    found
+}
+
+fn invalid(at: &str, value: &Value, why: &str) -> Cause {
+    invalid_value(at, &value.to_string(), why)
+}
+
+fn duplicate(at: &str, value: &Value) -> Cause {
+    cause(at, "FieldValueDuplicate", format!("Duplicate value: {value}"))
+}
+
+fn items(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
+    list.as_array().into_iter().flatten().enumerate()
+}
+
+fn keys(map: &Value) -> impl Iterator<Item = &String> {
+    map.as_object().into_iter().flat_map(serde_json::Map::keys)
+}
+
+fn of_metadata(served: &Served, live: Option<&Value>, next: &Value) -> Vec<Cause> {
+    let metadata = &next["metadata"];
+    if let Some(live) = live {
+        let mut found = metadata::misfits_after(metadata, &live["metadata"]);
+        if metadata["uid"] != live["metadata"]["uid"] {
+            found.push(invalid("metadata.uid", &metadata["uid"], "field is immutable"));
         }
-        (Some("Recreate" | "RollingUpdate") | None, _) => {}
-        _ => found.unsupported("spec.strategy.type", &spec["strategy"]["type"]),
+        return found;
     }
-    if spec["template"]["spec"]["restartPolicy"] != "Always" {
-        found.unsupported("spec.template.spec.restartPolicy", &spec["template"]["spec"]["restartPolicy"]);
+    let mut found = metadata::misfits(metadata);
+    if served.group == "rbac.authorization.k8s.io" {
+        // Its name may have anything that is allowed in a path.
+        found.retain(|cause| cause.field != "metadata.name");
     }
-    pod_spec("spec.template.spec", &spec["template"]["spec"], found);
-    if live.is_some_and(|live| live["spec"]["selector"] != *selector) {
-        found.invalid("spec.selector", selector, "field is immutable");
+    if served.is("Service") && !syntax::is_rfc_1035_label(metadata["name"].as_str().unwrap_or_default()) {
+        found.push(invalid("metadata.name", &metadata["name"], "a DNS-1035 label is expected"));
+    }
+    found
+}
+
+/// The data of a ConfigMap or a Secret.
+fn data(live: Option<&Value>, next: &Value, found: &mut Vec<Cause>) {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    for field in ["data", "binaryData"] {
+        for key in keys(&next[field]) {
+            if key.len() > 253 || key == "." || key.starts_with("..") || !key.bytes().all(is_plain) {
+                let why = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'";
+                found.push(invalid(&format!("{field}[{key}]"), &key.as_str().into(), why));
+            }
+        }
+    }
+    let Some(live) = live.filter(|live| live["immutable"] == true) else { return };
+    for field in ["immutable", "data", "binaryData"] {
+        if next.get(field) != live.get(field) {
+            found.push(forbidden(field, "field is immutable when `immutable` is set"));
+        }
     }
 }
 
-fn pod(live: Option<&Value>, next: &Value, found: &mut Findings) {
-    pod_spec("spec", &next["spec"], found);
-    let Some(live) = live else { return };
-    // What may not change in a Pod: everything except images and a few fields that Pintle uses.
-    let rest = |pod: &Value| {
-        let mut spec = pod["spec"].clone();
-        for container in spec["containers"].as_array_mut().into_iter().flatten() {
-            container["image"] = Value::Null;
+fn secret(live: Option<&Value>, next: &Value, found: &mut Vec<Cause>) {
+    data(live, next, found);
+    if next["type"] == "kubernetes.io/tls" {
+        let missing = ["tls.crt", "tls.key"].into_iter().filter(|key| next["data"].get(key).is_none());
+        found.extend(missing.map(|key| required(&format!("data[{key}]"), "")));
+    }
+    if live.is_some_and(|live| live["type"] != next["type"]) {
+        found.push(invalid("type", &next["type"], "field is immutable"));
+    }
+}
+
+fn disruption_budget(spec: &Value, found: &mut Vec<Cause>) {
+    if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
+        found.push(invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"));
+    }
+    for field in ["minAvailable", "maxUnavailable"] {
+        let percent = |text: &str| text.strip_suffix('%')?.parse::<u8>().ok();
+        let fits = match &spec[field] {
+            Value::Number(number) => number.as_i64().is_none_or(|number| number >= 0),
+            Value::String(text) => percent(text).is_some_and(|percent| percent <= 100),
+            _ => true,
+        };
+        if !fits {
+            let why = "must be 0 or more, or from 0% to 100%";
+            found.push(invalid(&format!("spec.{field}"), &spec[field], why));
         }
-        for field in ["activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "nodeName"] {
-            spec[field] = Value::Null;
-        }
-        spec
-    };
-    if rest(live) != rest(next) {
-        found.forbidden("spec", "pod updates may not change fields other than `spec.containers[*].image`");
+    }
+}
+
+fn workload(live: Option<&Value>, spec: &Value, found: &mut Vec<Cause>) {
+    if spec["replicas"].as_i64().is_some_and(|replicas| replicas < 0) {
+        found.push(invalid("spec.replicas", &spec["replicas"], "must be greater than or equal to 0"));
+    }
+    let (selector, template) = (&spec["selector"], &spec["template"]);
+    if selector.is_null() {
+        found.push(required("spec.selector", ""));
+    }
+    let labels = &template["metadata"]["labels"];
+    if !selector::selects(selector, labels) {
+        let why = "`selector` does not match template `labels`";
+        found.push(invalid("spec.template.metadata.labels", labels, why));
+    }
+    if spec["strategy"]["type"] == "Recreate" && spec["strategy"].get("rollingUpdate").is_some() {
+        let why = "may not be specified when strategy `type` is 'Recreate'";
+        found.push(forbidden("spec.strategy.rollingUpdate", why));
+    }
+    let policy = &template["spec"]["restartPolicy"];
+    if policy != "Always" {
+        found.push(not_supported("spec.template.spec.restartPolicy", &policy.to_string(), &["Always"]));
+    }
+    pod_spec("spec.template.spec", &template["spec"], found);
+    if live.is_some_and(|live| live["spec"]["selector"] != *selector) {
+        found.push(invalid("spec.selector", selector, "field is immutable"));
     }
 }
 
@@ -309,200 +148,114 @@ fn pod(live: Option<&Value>, next: &Value, found: &mut Findings) {
 const SOURCES: [&str; 7] =
     ["emptyDir", "hostPath", "secret", "persistentVolumeClaim", "downwardAPI", "configMap", "projected"];
 
-fn pod_spec(path: &str, spec: &Value, found: &mut Findings) {
-    let containers = spec["containers"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if containers.is_empty() {
-        found.required(format!("{path}.containers"));
-    }
+fn pod_spec(at: &str, spec: &Value, found: &mut Vec<Cause>) {
     // A volume with an error cannot be mounted.
     let mut volumes = Vec::new();
-    for (index, volume) in spec["volumes"].as_array().into_iter().flatten().enumerate() {
-        let sources =
-            volume.as_object().into_iter().flatten().map(|(field, _)| field).filter(|field| *field != "name");
+    for (index, volume) in items(&spec["volumes"]) {
         // The first source counts, in the order in which the API server checks them.
-        let mut sources: Vec<&String> = sources.collect();
+        let mut sources: Vec<&String> = keys(volume).filter(|field| *field != "name").collect();
         sources.sort_by_key(|source| SOURCES.iter().position(|known| known == source));
         if sources.len() <= 1 {
-            volumes.extend(volume["name"].as_str());
+            volumes.push(&volume["name"]);
         }
         for source in sources.iter().skip(1) {
-            found.forbidden(
-                format!("{path}.volumes[{index}].{source}"),
-                "may not specify more than 1 volume type",
-            );
+            let at = format!("{at}.volumes[{index}].{source}");
+            found.push(forbidden(&at, "may not specify more than 1 volume type"));
         }
     }
-    let mut names = std::collections::BTreeSet::new();
-    for (index, container) in containers.iter().enumerate() {
-        let at = format!("{path}.containers[{index}]");
-        let name = container["name"].as_str().unwrap_or_default();
-        if name.is_empty() {
-            found.required(format!("{at}.name"));
-        } else if !is_name("Namespace", name) {
-            found.invalid(format!("{at}.name"), &container["name"], "a lowercase RFC 1123 label is expected");
+    for (index, container) in items(&spec["containers"]) {
+        let at = format!("{at}.containers[{index}]");
+        if container["image"].is_null() {
+            found.push(required(&format!("{at}.image"), ""));
         }
-        if !names.insert(name) {
-            found.0.push(cause(
-                &format!("{at}.name"),
-                "FieldValueDuplicate",
-                format!("Duplicate value: {name:?}"),
-            ));
-        }
-        if container["image"].as_str().unwrap_or_default().is_empty() {
-            found.required(format!("{at}.image"));
-        }
-        let mut port_names = std::collections::BTreeSet::new();
-        for (number, port) in container["ports"].as_array().into_iter().flatten().enumerate() {
-            if port["name"].as_str().is_some_and(|name| !port_names.insert(name)) {
-                let field = format!("{at}.ports[{number}].name");
-                found.0.push(cause(
-                    &field,
-                    "FieldValueDuplicate",
-                    format!("Duplicate value: {}", port["name"]),
-                ));
-            }
-            let at = format!("{at}.ports[{number}].containerPort");
-            match port["containerPort"].as_i64() {
-                None | Some(0) => found.required(at),
-                Some(1..=65_535) => {}
-                Some(_) => {
-                    found.invalid(at, &port["containerPort"], "must be between 1 and 65535, inclusive")
-                }
+        let mut names = BTreeSet::new();
+        for (index, port) in items(&container["ports"]) {
+            if port["name"].as_str().is_some_and(|name| !names.insert(name)) {
+                found.push(duplicate(&format!("{at}.ports[{index}].name"), &port["name"]));
             }
         }
-        for (number, mount) in container["volumeMounts"].as_array().into_iter().flatten().enumerate() {
-            if !mount["name"].as_str().is_some_and(|name| volumes.contains(&name)) {
-                let at = format!("{at}.volumeMounts[{number}].name");
-                found.0.push(cause(&at, "FieldValueNotFound", format!("Not found: {}", mount["name"])));
+        for (index, mount) in items(&container["volumeMounts"]) {
+            if !volumes.contains(&&mount["name"]) {
+                let at = format!("{at}.volumeMounts[{index}].name");
+                found.push(cause(&at, "FieldValueNotFound", format!("Not found: {}", mount["name"])));
             }
         }
     }
 }
 
-fn service(live: Option<&Value>, next: &Value, found: &mut Findings) {
+fn service(live: Option<&Value>, next: &Value, found: &mut Vec<Cause>) {
+    const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
     let spec = &next["spec"];
     let kind = spec["type"].as_str().unwrap_or_default();
-    if !["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"].contains(&kind) {
-        found.unsupported("spec.type", &spec["type"]);
+    let (is_external, is_headless) = (kind == "ExternalName", spec["clusterIP"] == "None");
+    if !TYPES.contains(&kind) {
+        found.push(not_supported("spec.type", &spec["type"].to_string(), &TYPES));
     }
-    let ports = spec["ports"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if ports.is_empty() && kind != "ExternalName" && spec["clusterIP"] != "None" {
-        found.required("spec.ports");
+    if spec["ports"].as_array().is_none_or(Vec::is_empty) && !is_external && !is_headless {
+        found.push(required("spec.ports", ""));
     }
-    if kind == "ExternalName" && spec["externalName"].as_str().unwrap_or_default().is_empty() {
-        found.required("spec.externalName");
+    if is_external && spec["externalName"].is_null() {
+        found.push(required("spec.externalName", ""));
     }
-    if matches!(kind, "NodePort" | "LoadBalancer") && spec["clusterIP"] == "None" {
-        found.invalid(
-            "spec.clusterIPs[0]",
-            &spec["clusterIP"],
-            &format!("may not be set to 'None' for {kind} services"),
-        );
+    if is_headless && matches!(kind, "NodePort" | "LoadBalancer") {
+        let why = format!("may not be set to 'None' for {kind} services");
+        found.push(invalid("spec.clusterIPs[0]", &spec["clusterIP"], &why));
     }
-    if kind == "ExternalName" && !spec["clusterIP"].as_str().unwrap_or_default().is_empty() {
-        found.forbidden("spec.clusterIPs", "may not be set for ExternalName services");
+    if is_external && !spec["clusterIP"].is_null() {
+        found.push(forbidden("spec.clusterIPs", "may not be set for ExternalName services"));
     }
-    let mut names = std::collections::BTreeSet::new();
-    let mut numbers = std::collections::BTreeSet::new();
-    for (index, port) in ports.iter().enumerate() {
+    let mut names = BTreeSet::new();
+    for (index, port) in items(&spec["ports"]) {
         let at = format!("spec.ports[{index}]");
-        let name = port["name"].as_str().unwrap_or_default();
-        if name.is_empty() && ports.len() > 1 {
-            found.required(format!("{at}.name"));
-        } else if !name.is_empty() && !names.insert(name) {
-            found.0.push(cause(
-                &format!("{at}.name"),
-                "FieldValueDuplicate",
-                format!("Duplicate value: {name:?}"),
-            ));
+        match port["name"].as_str() {
+            None if items(&spec["ports"]).nth(1).is_some() => found.push(required(&format!("{at}.name"), "")),
+            Some(name) if !names.insert(name) => found.push(duplicate(&format!("{at}.name"), &port["name"])),
+            _ => {}
         }
         if !port["port"].as_i64().is_some_and(|number| (1..=65_535).contains(&number)) {
-            found.invalid(format!("{at}.port"), &port["port"], "must be between 1 and 65535, inclusive");
-        }
-        if port["targetPort"].as_i64().is_some_and(|number| !(1..=65_535).contains(&number)) {
-            found.invalid(
-                format!("{at}.targetPort"),
-                &port["targetPort"],
-                "must be between 1 and 65535, inclusive",
-            );
-        }
-        if !numbers.insert((port["port"].to_string(), port["protocol"].to_string())) {
-            found.0.push(cause(&at, "FieldValueDuplicate", format!("Duplicate value: {port}")));
-        }
-        if kind == "ClusterIP" && port["nodePort"].as_i64().is_some_and(|number| number != 0) {
-            found.forbidden(format!("{at}.nodePort"), "may not be used when `type` is 'ClusterIP'");
+            let why = "must be between 1 and 65535, inclusive";
+            found.push(invalid(&format!("{at}.port"), &port["port"], why));
         }
     }
-    let told = next["status"]["loadBalancer"]["ingress"].as_array().is_some_and(|told| !told.is_empty());
-    if told && kind != "LoadBalancer" {
-        found.forbidden("status.loadBalancer.ingress", "may only be used when `spec.type` is 'LoadBalancer'");
+    if kind != "LoadBalancer" && items(&next["status"]["loadBalancer"]["ingress"]).next().is_some() {
+        let why = "may only be used when `spec.type` is 'LoadBalancer'";
+        found.push(forbidden("status.loadBalancer.ingress", why));
     }
-    if let Some(live) = live {
-        let was = &live["spec"]["clusterIP"];
-        if live["spec"]["type"] != "ExternalName" && kind != "ExternalName" && *was != spec["clusterIP"] {
-            found.invalid("spec.clusterIPs[0]", &spec["clusterIPs"], "may not change once set");
-        }
+    let was = live.map(|live| &live["spec"]).filter(|was| was["type"] != "ExternalName" && !is_external);
+    if was.is_some_and(|was| was["clusterIP"] != spec["clusterIP"]) {
+        found.push(invalid("spec.clusterIPs[0]", &spec["clusterIPs"], "may not change once set"));
     }
 }
 
-fn ingress(next: &Value, found: &mut Findings) {
-    let spec = &next["spec"];
-    let rules = spec["rules"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if rules.is_empty() && spec["defaultBackend"].is_null() {
-        found.invalid("spec", spec, "either `defaultBackend` or `rules` must be specified");
+fn ingress(spec: &Value, found: &mut Vec<Cause>) {
+    let default = &spec["defaultBackend"];
+    if items(&spec["rules"]).next().is_none() && default.is_null() {
+        found.push(invalid("spec", spec, "either `defaultBackend` or `rules` must be specified"));
     }
-    for (index, rule) in rules.iter().enumerate() {
-        let host = rule["host"].as_str().unwrap_or_default();
-        let plain = host.strip_prefix("*.").unwrap_or(host);
-        if !host.is_empty() && !is_name("", plain) {
-            found.invalid(
-                format!("spec.rules[{index}].host"),
-                &rule["host"],
-                "a lowercase RFC 1123 subdomain is expected",
-            );
+    for (index, rule) in items(&spec["rules"]) {
+        let at = format!("spec.rules[{index}]");
+        if rule["host"].as_str().is_some_and(|host| !is_host(host)) {
+            let why = "a lowercase RFC 1123 subdomain is expected";
+            found.push(invalid(&format!("{at}.host"), &rule["host"], why));
         }
-        let Some(http) = rule.get("http") else { continue };
-        let paths = http["paths"].as_array().map(Vec::as_slice).unwrap_or_default();
-        if paths.is_empty() {
-            found.required(format!("spec.rules[{index}].http.paths"));
-        }
-        for (number, path) in paths.iter().enumerate() {
-            let at = format!("spec.rules[{index}].http.paths[{number}]");
-            match path["pathType"].as_str() {
-                None => found.required(format!("{at}.pathType")),
-                Some("Exact" | "Prefix" | "ImplementationSpecific") => {}
-                Some(_) => found.unsupported(format!("{at}.pathType"), &path["pathType"]),
+        for (number, path) in items(&rule["http"]["paths"]) {
+            let at = format!("{at}.http.paths[{number}]");
+            if path["pathType"].is_null() {
+                found.push(required(&format!("{at}.pathType"), ""));
             }
-            let text = path["path"].as_str().unwrap_or_default();
-            let may_lack = path["pathType"] == "ImplementationSpecific";
-            if !(text.starts_with('/') || text.is_empty() && may_lack) {
-                found.invalid(format!("{at}.path"), &path["path"], "must be an absolute path");
+            let may_lack = path["pathType"] == "ImplementationSpecific" && path["path"].is_null();
+            if !may_lack && !path["path"].as_str().is_some_and(|path| path.starts_with('/')) {
+                found.push(invalid(&format!("{at}.path"), &path["path"], "must be an absolute path"));
             }
-            backend(&format!("{at}.backend"), &path["backend"], found);
         }
     }
-    if let Some(default) = spec.get("defaultBackend") {
-        backend("spec.defaultBackend", default, found);
+    // Each may come from another manager.
+    let port = &default["service"]["port"];
+    if !port["name"].is_null() && !port["number"].is_null() {
+        found.push(invalid("spec.defaultBackend", port, "cannot set both port name & port number"));
     }
 }
 
-fn backend(at: &str, backend: &Value, found: &mut Findings) {
-    let service = &backend["service"];
-    if service.is_null() {
-        if backend["resource"].is_null() {
-            found.required(at);
-        }
-        return;
-    }
-    if service["name"].as_str().unwrap_or_default().is_empty() {
-        found.required(format!("{at}.service.name"));
-    }
-    let port = &service["port"];
-    let named = !port["name"].as_str().unwrap_or_default().is_empty();
-    let numbered = port["number"].as_i64().is_some_and(|number| number != 0);
-    match (named, numbered) {
-        (false, false) => found.required(at),
-        (true, true) => found.invalid(at, port, "cannot set both port name & port number"),
-        _ => {}
-    }
+fn is_host(host: &str) -> bool {
+    syntax::is_subdomain(host.strip_prefix("*.").unwrap_or(host))
 }

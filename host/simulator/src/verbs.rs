@@ -7,7 +7,7 @@ mod read;
 mod review;
 mod write;
 
-pub(crate) use evict::{is_ready, selects};
+pub(crate) use evict::is_ready;
 pub(crate) use options::{of_list, too_new};
 pub(crate) use review::{REVIEWS, review};
 pub(crate) use write::CRD_FINALIZER;
@@ -15,7 +15,7 @@ pub(crate) use write::CRD_FINALIZER;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     Failure,
@@ -23,7 +23,6 @@ use crate::{
     kinds::{self, Served},
     random::Random,
     request::Request,
-    server::State,
     store::{Key, Store},
 };
 
@@ -48,9 +47,7 @@ impl Done {
     fn read(body: Value) -> Self {
         Self { code: 200, body, before: None, after: None }
     }
-}
 
-impl Done {
     /// The reply to a request that only tried something out: nothing has changed, and the object has no new version.
     pub(crate) fn tried_out(mut self) -> Self {
         let before = self.before.as_ref().and_then(|before| before["metadata"].get("resourceVersion"));
@@ -110,8 +107,7 @@ pub(crate) fn carry_out(
 /// The kind and the key of a request for one object.
 fn target(store: &Store, request: &Request) -> Result<(Arc<Served>, Key), Failure> {
     let path = &request.path;
-    let served = kinds::find(store, &path.group, &path.version, &path.resource)
-        .ok_or_else(|| kinds::unknown(&path.group, &path.resource))?;
+    let served = kinds::find(store, path)?;
     if served.namespaced != path.namespace.is_some() {
         return Err(Failure::unknown_path());
     }
@@ -122,33 +118,5 @@ fn target(store: &Store, request: &Request) -> Result<(Arc<Served>, Key), Failur
         Some("status") if served.status => Ok((served, key)),
         Some("status") => Err(Failure::unknown_path()),
         Some(other) => Err(Failure::not_modelled(&format!("the subresource {other:?}"))),
-    }
-}
-
-/// Creates what every cluster has from the start.
-pub(crate) fn bootstrap(state: &mut State) {
-    for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        let path = crate::request::Path {
-            version: "v1".into(),
-            resource: "namespaces".into(),
-            ..Default::default()
-        };
-        let request = Request {
-            verb: Verb::Create,
-            path,
-            query: Default::default(),
-            patch: None,
-            metadata_only: false,
-            user: None,
-            user_agent: Some("kube-apiserver".into()),
-            body: object,
-            duplicates: Vec::new(),
-        };
-        let now = (state.clock)();
-        let (store, random) = (&mut state.store, &mut state.random);
-        let mut context = Context { store, random, now, warnings: Vec::new() };
-        let made = write::create(&mut context, &request);
-        debug_assert!(made.is_ok(), "{name}");
     }
 }

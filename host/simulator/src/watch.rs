@@ -11,6 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body::Frame;
+use pintle_wit::LabelSelector;
 use serde_json::{Value, json};
 use tokio::time::Sleep;
 
@@ -19,6 +20,7 @@ use crate::{
     faults::{Change, EventFate, EventSeen, StreamSeen},
     kinds::{self, Served},
     request::Request,
+    selector,
     server::State,
     store::{Entry, Key, Store},
     verbs::{of_list, too_new},
@@ -35,17 +37,9 @@ const SECONDS_DEFAULT: u64 = 1_800;
 pub(crate) struct Selection {
     pub(crate) served: Arc<Served>,
     namespace: Option<String>,
-    labels: Vec<Requirement>,
+    labels: LabelSelector,
     name: Option<String>,
     pub(crate) metadata_only: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Requirement {
-    label: String,
-    /// If given, the label's value must be one of these.
-    values: Option<Vec<String>>,
-    negated: bool,
 }
 
 impl Selection {
@@ -53,9 +47,7 @@ impl Selection {
     /// 404 for a kind that is not served; 501 for a field selector other than by name.
     pub(crate) fn of(store: &Store, request: &Request) -> Result<Self, Failure> {
         let path = &request.path;
-        let served = kinds::find(store, &path.group, &path.version, &path.resource)
-            .ok_or_else(|| kinds::unknown(&path.group, &path.resource))?;
-        of_list(request)?;
+        let served = kinds::find(store, path)?;
         let mut name = path.name.clone();
         let mut namespace = path.namespace.clone();
         for part in request.parameter("fieldSelector").into_iter().flat_map(|text| text.split(',')) {
@@ -65,7 +57,8 @@ impl Selection {
                 _ => return Err(Failure::not_modelled(&format!("the field selector {part:?}"))),
             }
         }
-        let labels = requirements(request.parameter("labelSelector").unwrap_or_default())?;
+        of_list(request)?;
+        let labels = selector::read(request.parameter("labelSelector").unwrap_or_default());
         Ok(Self { served, namespace, labels, name, metadata_only: request.metadata_only })
     }
 
@@ -73,7 +66,7 @@ impl Selection {
         self.served.has(key)
             && self.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
             && self.name.as_ref().is_none_or(|name| *name == key.name)
-            && self.labels.iter().all(|requirement| requirement.holds(&object["metadata"]["labels"]))
+            && selector::has(&self.labels, &object["metadata"]["labels"])
     }
 
     /// The event that this selection gets from a change.
@@ -109,65 +102,6 @@ pub(crate) fn shown(served: &Served, object: &Value, metadata_only: bool) -> Val
     let mut shown = object.clone();
     shown["apiVersion"] = served.api_version().into();
     shown
-}
-
-impl Requirement {
-    fn holds(&self, labels: &Value) -> bool {
-        let value = labels[&self.label].as_str();
-        let found = match (&self.values, value) {
-            (None, value) => value.is_some(),
-            (Some(values), Some(value)) => values.iter().any(|one| one == value),
-            (Some(_), None) => false,
-        };
-        found != self.negated
-    }
-}
-
-fn requirements(selector: &str) -> Result<Vec<Requirement>, Failure> {
-    let mut parts = Vec::new();
-    let (mut depth, mut start) = (0_u32, 0);
-    for (at, letter) in selector.char_indices() {
-        match letter {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            ',' if depth == 0 => {
-                parts.push(&selector[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&selector[start..]);
-    parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).map(requirement).collect()
-}
-
-fn requirement(text: &str) -> Result<Requirement, Failure> {
-    let made = |label: &str, values: Option<Vec<String>>, negated: bool| {
-        let label = label.trim();
-        if label.is_empty() || label.contains(char::is_whitespace) {
-            return Err(Failure::bad_request(format!("unable to parse requirement: {text:?}")));
-        }
-        Ok(Requirement { label: label.into(), values, negated })
-    };
-    let one = |value: &str| Some(vec![value.trim().to_owned()]);
-    let many =
-        |list: &str| Some(list.trim().trim_end_matches(')').split(',').map(|v| v.trim().into()).collect());
-    if let Some((label, value)) = text.split_once("!=") {
-        return made(label, one(value), true);
-    }
-    if let Some((label, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        return made(label, one(value), false);
-    }
-    if let Some((label, list)) = text.split_once(" notin (") {
-        return made(label, many(list), true);
-    }
-    if let Some((label, list)) = text.split_once(" in (") {
-        return made(label, many(list), false);
-    }
-    match text.strip_prefix('!') {
-        Some(label) => made(label, None, true),
-        None => made(text, None, false),
-    }
 }
 
 /// The body of a reply: whole, or the events of a watch as they come.
@@ -240,8 +174,7 @@ impl Stream {
         selection: Selection,
         request: &Request,
     ) -> Result<Self, Failure> {
-        let from = request.parameter("resourceVersion").unwrap_or("0");
-        let from: u64 = from.parse().map_err(|_| invalid_version(from))?;
+        let from = request.version()?;
         let sends_initial =
             request.parameter("sendInitialEvents").map(|_| request.is_set("sendInitialEvents"));
         let seconds = request.parameter("timeoutSeconds").and_then(|text| text.parse().ok());
@@ -399,12 +332,6 @@ impl Drop for Stream {
     }
 }
 
-/// A version that cannot be read.
-pub(crate) fn invalid_version(text: &str) -> Failure {
-    let why = format!("Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax");
-    Failure::bad_request(format!("invalid resource version: resourceVersion: {why}"))
-}
-
 fn too_old(asked: u64, known: u64) -> Failure {
     Failure::new(410, "Expired", format!("too old resource version: {asked} ({known})"))
 }
@@ -412,27 +339,4 @@ fn too_old(asked: u64, known: u64) -> Failure {
 /// The type comes first, as from the API server: clients can parse the object while reading only if they know its type.
 fn framed(change: &str, object: &Value) -> Bytes {
     format!("{{\"type\":\"{change}\",\"object\":{object}}}\n").into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn selects(selector: &str, labels: &Value) -> bool {
-        requirements(selector).unwrap().iter().all(|requirement| requirement.holds(labels))
-    }
-
-    #[test]
-    fn a_label_selector_selects_as_documented() {
-        let labels = json!({"app": "web", "tier": "front"});
-        for selector in
-            ["", "app", "app=web", "app==web,tier", "app!=db", "!missing", "app in (db, web)", "x notin (y)"]
-        {
-            assert!(selects(selector, &labels), "{selector}");
-        }
-        for selector in ["missing", "app=db", "app!=web", "!app", "app in (db)", "app notin (web),tier"] {
-            assert!(!selects(selector, &labels), "{selector}");
-        }
-        assert_eq!(requirements("a b").unwrap_err().code, 400);
-    }
 }

@@ -307,108 +307,89 @@ fn conflict(conflicts: &[(Manager, FieldSet)]) -> Failure {
 mod tests {
     use super::*;
 
-    struct Object {
-        value: Value,
-        schema: Value,
+    /// Writes an object by `apply`, `force` or `update`, as somebody.
+    fn write(object: &mut Value, how: &str, name: &str, sent: Value) -> Result<(), Failure> {
+        let text = json!({"type": "string"});
+        let map = json!({"type": "object", "additionalProperties": text});
+        let schema = json!({"type": "object", "properties": {
+            "metadata": {"type": "object", "properties": {"name": text, "labels": map, "managedFields": {"type": "array"}}},
+            "spec": {"type": "object", "properties": {"a": text, "b": text, "map": map}},
+        }});
+        let (shape, resets) = (Shape::new(&Value::Null, &schema), FieldSet::default());
+        let manager = match how {
+            "update" => Manager::update(name, "v1", None),
+            _ => Manager::apply(name, None),
+        };
+        let write = Write { shape, manager, api_version: "v1", time: "now", resets: &resets };
+        let managers = Managers::of(object);
+        let (mut next, managers) = match how {
+            "update" => {
+                let managers = managers.updated(&write, object, &sent);
+                (sent, managers)
+            }
+            _ => managers.applied(&write, object, &sent, how == "force")?,
+        };
+        managers.write(&mut next);
+        *object = next;
+        Ok(())
     }
 
-    impl Object {
-        fn new() -> Self {
-            let schema = json!({"type": "object", "properties": {
-                "metadata": {"type": "object", "properties": {
-                    "name": {"type": "string"}, "labels": {"type": "object", "additionalProperties": {"type": "string"}},
-                    "managedFields": {"type": "array"}}},
-                "spec": {"type": "object", "properties": {
-                    "a": {"type": "string"}, "b": {"type": "string"},
-                    "map": {"type": "object", "additionalProperties": {"type": "string"}}}},
-            }});
-            Self { value: json!({"metadata": {}}), schema }
-        }
-
-        fn write<'a>(&'a self, manager: Manager, none: &'a FieldSet) -> Write<'a> {
-            let shape = Shape::new(&Value::Null, &self.schema);
-            Write { shape, manager, api_version: "v1", time: "now", resets: none }
-        }
-
-        fn apply(&mut self, name: &str, sent: Value, force: bool) -> Result<(), Failure> {
-            let none = FieldSet::default();
-            let managers = Managers::of(&self.value);
-            let write = self.write(Manager::apply(name, None), &none);
-            let (mut next, managers) = managers.applied(&write, &self.value, &sent, force)?;
-            managers.write(&mut next);
-            self.value = next;
-            Ok(())
-        }
-
-        fn update(&mut self, name: &str, next: Value) {
-            let none = FieldSet::default();
-            let write = self.write(Manager::update(name, "v1", None), &none);
-            let mut next = next;
-            let managers = Managers::of(&self.value).updated(&write, &self.value, &next);
-            managers.write(&mut next);
-            self.value = next;
-        }
-
-        fn owned(&self, name: &str) -> Value {
-            let entries = self.value["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
-            entries
-                .into_iter()
-                .find(|entry| entry["manager"] == name)
-                .map_or(Value::Null, |e| e["fieldsV1"].clone())
-        }
+    fn owned(object: &Value, name: &str) -> Value {
+        let mut entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+        entries.find(|entry| entry["manager"] == name).map_or(Value::Null, |entry| entry["fieldsV1"].clone())
     }
 
     #[test]
     fn what_a_manager_stops_sending_goes_unless_somebody_else_owns_it() {
-        let mut object = Object::new();
-        object.apply("one", json!({"spec": {"a": "1", "b": "2", "map": {"x": "y"}}}), false).unwrap();
-        object.apply("two", json!({"spec": {"b": "2"}}), false).unwrap();
-        object.apply("one", json!({"spec": {"a": "1"}}), false).unwrap();
-        assert_eq!(object.value["spec"], json!({"a": "1", "b": "2"}));
-        object.apply("two", json!({"spec": {}}), false).unwrap();
-        assert_eq!(object.value["spec"], json!({"a": "1"}));
+        let mut object = json!({"metadata": {}});
+        write(&mut object, "apply", "one", json!({"spec": {"a": "1", "b": "2", "map": {"x": "y"}}})).unwrap();
+        write(&mut object, "apply", "two", json!({"spec": {"b": "2"}})).unwrap();
+        write(&mut object, "apply", "one", json!({"spec": {"a": "1"}})).unwrap();
+        assert_eq!(object["spec"], json!({"a": "1", "b": "2"}));
+        write(&mut object, "apply", "two", json!({"spec": {}})).unwrap();
+        assert_eq!(object["spec"], json!({"a": "1"}));
     }
 
     #[test]
     fn an_object_keeps_its_name_when_nothing_else_of_its_metadata_is_sent_any_longer() {
-        let mut object = Object::new();
-        object.apply("one", json!({"metadata": {"name": "a", "labels": {"x": "y"}}}), false).unwrap();
-        object.apply("one", json!({"metadata": {"name": "a"}}), false).unwrap();
-        assert_eq!(object.value["metadata"]["name"], "a");
-        assert_eq!(object.value["metadata"].get("labels"), None);
+        let mut object = json!({"metadata": {}});
+        write(&mut object, "apply", "one", json!({"metadata": {"name": "a", "labels": {"x": "y"}}})).unwrap();
+        write(&mut object, "apply", "one", json!({"metadata": {"name": "a"}})).unwrap();
+        assert_eq!(object["metadata"]["name"], "a");
+        assert_eq!(object["metadata"].get("labels"), None);
     }
 
     #[test]
     fn a_change_of_what_others_own_is_a_conflict_and_force_takes_it() {
-        let mut object = Object::new();
-        object.apply("one", json!({"spec": {"a": "1", "b": "2"}}), false).unwrap();
-        let failure = object.apply("two", json!({"spec": {"a": "9"}}), false).unwrap_err();
+        let mut object = json!({"metadata": {}});
+        write(&mut object, "apply", "one", json!({"spec": {"a": "1", "b": "2"}})).unwrap();
+        let failure = write(&mut object, "apply", "two", json!({"spec": {"a": "9"}})).unwrap_err();
         assert_eq!((failure.code, failure.causes[0].field.as_str()), (409, ".spec.a"));
-        object.apply("two", json!({"spec": {"a": "9"}}), true).unwrap();
-        assert_eq!(object.owned("one"), json!({"f:spec": {"f:b": {}}}));
-        assert_eq!(object.owned("two"), json!({"f:spec": {"f:a": {}}}));
+        write(&mut object, "force", "two", json!({"spec": {"a": "9"}})).unwrap();
+        assert_eq!(owned(&object, "one"), json!({"f:spec": {"f:b": {}}}));
+        assert_eq!(owned(&object, "two"), json!({"f:spec": {"f:a": {}}}));
     }
 
     #[test]
     fn an_update_takes_what_it_changes_and_no_more() {
-        let mut object = Object::new();
-        object.apply("one", json!({"spec": {"a": "1", "b": "2"}}), false).unwrap();
-        let mut next = object.value.clone();
+        let mut object = json!({"metadata": {}});
+        write(&mut object, "apply", "one", json!({"spec": {"a": "1", "b": "2"}})).unwrap();
+        let mut next = object.clone();
         next["spec"]["a"] = "9".into();
-        object.update("user", next);
-        assert_eq!(object.owned("one"), json!({"f:spec": {"f:b": {}}}));
-        assert_eq!(object.owned("user"), json!({"f:spec": {"f:a": {}}}));
-        object.apply("one", json!({"spec": {"a": "1", "b": "2"}}), true).unwrap();
-        assert_eq!(object.owned("user"), Value::Null);
+        write(&mut object, "update", "user", next).unwrap();
+        assert_eq!(owned(&object, "one"), json!({"f:spec": {"f:b": {}}}));
+        assert_eq!(owned(&object, "user"), json!({"f:spec": {"f:a": {}}}));
+        write(&mut object, "force", "one", json!({"spec": {"a": "1", "b": "2"}})).unwrap();
+        assert_eq!(owned(&object, "user"), Value::Null);
     }
 
     #[test]
     fn an_apply_that_changes_nothing_leaves_even_the_time() {
-        let mut object = Object::new();
-        object.apply("one", json!({"spec": {"a": "1"}}), false).unwrap();
-        object.value["metadata"]["managedFields"][0]["time"] = "before".into();
-        let before = object.value.clone();
-        object.apply("one", json!({"spec": {"a": "1"}}), true).unwrap();
-        assert_eq!(object.value, before);
+        let mut object = json!({"metadata": {}});
+        write(&mut object, "apply", "one", json!({"spec": {"a": "1"}})).unwrap();
+        object["metadata"]["managedFields"][0]["time"] = "before".into();
+        let before = object.clone();
+        write(&mut object, "force", "one", json!({"spec": {"a": "1"}})).unwrap();
+        assert_eq!(object, before);
     }
 }

@@ -2,71 +2,52 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use pintle_core::object::{is_deleting, name, uid};
+use serde_json::{Map, Value, json};
 
-use super::{
-    ControllerAction, by_uid, controller,
-    deployments::{is_ready, number, portion, status_step},
-    is_deleting, of_kind, text,
-};
-use crate::{
-    store::{Key, Store},
-    verbs::selects,
-};
-
-const CONTROLLER: &str = "disruption-controller";
+use super::{ControllerAction, by_uid, controller, live, number, of_kind, status_step};
+use crate::{selector::selects, store::Store, verbs::is_ready};
 
 pub(super) fn steps(store: &Store) -> impl Iterator<Item = ControllerAction> {
-    of_kind(store, "policy", "poddisruptionbudgets")
-        .filter(|(_, budget)| !is_deleting(budget))
-        .filter_map(|(key, budget)| status_step(CONTROLLER, key, budget, status(store, key, budget)))
+    live(store, "policy", "poddisruptionbudgets")
+        .filter_map(|budget| status_step("disruption-controller", budget, status(store, budget)))
 }
 
-fn status(store: &Store, key: &Key, budget: &Value) -> Value {
+fn status(store: &Store, budget: &Value) -> Value {
     let spec = &budget["spec"];
     let pods: Vec<&Value> = of_kind(store, "", "pods")
-        .filter(|(pod, _)| pod.namespace == key.namespace)
-        .filter(|(_, pod)| selects(&spec["selector"], &pod["metadata"]["labels"]))
-        .map(|(_, pod)| pod.as_ref())
+        .map(|(_, pod)| &**pod)
+        .filter(|pod| pod["metadata"]["namespace"] == budget["metadata"]["namespace"])
+        .filter(|pod| selects(&spec["selector"], &pod["metadata"]["labels"]))
         .collect();
     // An evicted Pod counts as gone until it is deleted.
-    let disrupted: serde_json::Map<String, Value> = budget["status"]["disruptedPods"]
+    let disrupted: Map<String, Value> = budget["status"]["disruptedPods"]
         .as_object()
         .into_iter()
         .flatten()
-        .filter(|(name, _)| pods.iter().any(|pod| text(pod, "/metadata/name") == *name && !is_deleting(pod)))
-        .map(|(name, time)| (name.clone(), time.clone()))
+        .filter(|(of, _)| pods.iter().any(|pod| name(pod) == of.as_str() && !is_deleting(pod)))
+        .map(|(of, time)| (of.clone(), time.clone()))
         .collect();
-    let healthy =
-        pods.iter().filter(|pod| is_ready(pod) && !disrupted.contains_key(text(pod, "/metadata/name")));
-    let healthy = i64::try_from(healthy.count()).unwrap_or(i64::MAX);
+    let is_healthy = |pod: &&Value| is_ready(pod) && !is_deleting(pod) && !disrupted.contains_key(name(pod));
+    let healthy = pods.iter().copied().filter(is_healthy).count() as i64;
+    let wanted = wanted(store, &pods);
     let (expected, desired) = match (&spec["maxUnavailable"], &spec["minAvailable"]) {
         (Value::Null, Value::Null) => (0, 0),
-        (Value::Null, Value::Number(least)) => {
-            (i64::try_from(pods.len()).unwrap_or(i64::MAX), least.as_i64().unwrap_or(0))
-        }
-        (Value::Null, least) => {
-            let wanted = wanted(store, &pods);
-            (wanted, portion(least, wanted, true))
-        }
-        (most, _) => {
-            let wanted = wanted(store, &pods);
-            (wanted, (wanted - portion(most, wanted, true)).max(0))
-        }
+        (Value::Null, Value::Number(least)) => (pods.len() as i64, least.as_i64().unwrap_or(0)),
+        (Value::Null, least) => (wanted, portion(least, wanted)),
+        (most, _) => (wanted, (wanted - portion(most, wanted)).max(0)),
     };
     let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
     let (is, reason) = if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
-    let mut known = budget["status"]["conditions"].as_array().into_iter().flatten();
     let generation = &budget["metadata"]["generation"];
-    let same = known.find(|one| one["status"] == is && one["observedGeneration"] == *generation).cloned();
-    let condition = same.unwrap_or_else(|| {
-        json!({"type": "DisruptionAllowed", "status": is, "reason": reason, "message": "", "observedGeneration": generation,
-               // The time of the condition is that of the budget, because steps have no time.
-               "lastTransitionTime": budget["metadata"]["creationTimestamp"]})
-    });
+    // The time of the condition is that of the budget, because steps have no time.
+    let time = &budget["metadata"]["creationTimestamp"];
     let mut status = json!({
         "currentHealthy": healthy, "desiredHealthy": desired, "disruptionsAllowed": allowed, "expectedPods": expected,
-        "observedGeneration": generation, "conditions": [condition],
+        "observedGeneration": generation, "conditions": [{
+            "type": "DisruptionAllowed", "status": is, "reason": reason, "message": "",
+            "observedGeneration": generation, "lastTransitionTime": time,
+        }],
     });
     if !disrupted.is_empty() {
         status["disruptedPods"] = disrupted.into();
@@ -81,7 +62,15 @@ fn wanted(store: &Store, pods: &[&Value]) -> i64 {
     for pod in pods {
         let Some((_, owner)) = controller(pod).and_then(|uid| by_uid.get(uid)) else { continue };
         let owner = controller(owner).and_then(|uid| by_uid.get(uid)).map_or(*owner, |(_, above)| *above);
-        scales.insert(text(owner, "/metadata/uid"), number(owner, "/spec/replicas"));
+        scales.insert(uid(owner), number(owner, "/spec/replicas"));
     }
     scales.values().sum()
+}
+
+/// A number, or a percentage of another number, rounded up.
+fn portion(value: &Value, of: i64) -> i64 {
+    match value.as_str() {
+        Some(text) => (text.trim_end_matches('%').parse::<i64>().unwrap_or(0) * of + 99) / 100,
+        None => value.as_i64().unwrap_or(0),
+    }
 }

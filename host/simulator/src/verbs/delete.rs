@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Context, Done, options, read, target};
+use super::{Context, Done, read, target};
 use crate::{Failure, kinds::Served, request::Request, store::Key, watch::Selection};
 
 fn not_allowed() -> Failure {
@@ -14,17 +14,15 @@ pub(super) fn delete(context: &mut Context<'_>, request: &Request) -> Result<Don
     if request.path.subresource.is_some() {
         return Err(not_allowed());
     }
-    options::of_write(request)?;
     delete_one(context, request, &served, key)
 }
 
 /// Deletes every object that a list would show, each as if by itself. The reply is that list.
 pub(super) fn collection(context: &mut Context<'_>, request: &Request) -> Result<Done, Failure> {
     let selection = Selection::of(context.store, request)?;
-    if selection.served.plural == "namespaces" && !selection.served.custom {
+    if selection.served.is("Namespace") {
         return Err(not_allowed());
     }
-    options::of_write(request)?;
     let listed = read::list(context.store, request, None)?;
     let objects = context.store.objects().iter();
     let selected = objects.filter(|(key, object)| selection.has(key, object));
@@ -78,9 +76,8 @@ fn delete_one(
     if !stops && finalizers.is_empty() && !has_namespaced_content {
         let last = context.store.remove(&key);
         // For some kinds, the reply is the deleted object instead of a Status.
-        const TELL: [&str; 4] = ["persistentvolumeclaims", "pods", "serviceaccounts", "services"];
-        if !served.custom
-            && TELL.contains(&served.plural.as_str())
+        const TOLD: [&str; 4] = ["PersistentVolumeClaim", "Pod", "Service", "ServiceAccount"];
+        if TOLD.iter().any(|kind| served.is(kind))
             && let Some(last) = last
         {
             let body = crate::watch::shown(served, &last, false);

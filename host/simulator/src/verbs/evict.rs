@@ -10,6 +10,7 @@ use crate::{
     failure::cause,
     faults::Verb,
     request::{Path, Request},
+    selector::selects,
     store::Key,
 };
 
@@ -20,9 +21,6 @@ pub(super) fn evict(context: &mut Context<'_>, request: &Request) -> Result<Done
     let deletion =
         Request { verb: Verb::Delete, path, body: request.body["deleteOptions"].clone(), ..request.clone() };
     let (served, key) = target(context.store, &deletion)?;
-    if request.body["kind"] != "Eviction" || request.body["apiVersion"] != "policy/v1" {
-        return Err(Failure::not_modelled("an eviction that is none of policy/v1"));
-    }
     if request.body["metadata"]["name"].as_str() != Some(&key.name) {
         return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
     }
@@ -46,17 +44,13 @@ fn allowed(context: &mut Context<'_>, pod_key: &Key, pod: &Value) -> Result<(), 
             && key.namespace == pod_key.namespace
             && selects(&budget["spec"]["selector"], &pod["metadata"]["labels"])
     };
-    let budgets = context.store.objects().iter().filter(|(key, budget)| is_its(key, budget));
-    let budgets: Vec<(Key, Arc<Value>)> =
-        budgets.map(|(key, budget)| (key.clone(), Arc::clone(budget))).collect();
-    let (key, budget) = match budgets.as_slice() {
-        [] => return Ok(()),
-        [one] => one,
-        _ => {
-            let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-            return Err(Failure::new(500, "", message));
-        }
-    };
+    let mut budgets = context.store.objects().iter().filter(|(key, budget)| is_its(key, budget));
+    let Some((key, budget)) = budgets.next() else { return Ok(()) };
+    if budgets.next().is_some() {
+        let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+        return Err(Failure::new(500, "", message));
+    }
+    let (key, budget) = (key.clone(), Arc::clone(budget));
     let number = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
     if !is_ready(pod) {
         let always = budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow";
@@ -83,36 +77,14 @@ fn allowed(context: &mut Context<'_>, pod_key: &Key, pod: &Value) -> Result<(), 
         );
         return Err(refused(why, None));
     }
-    let mut next = Value::clone(budget);
+    let mut next = Value::clone(&budget);
     next["status"]["disruptionsAllowed"] = (number("disruptionsAllowed") - 1).into();
     next["status"]["disruptedPods"][&pod_key.name] = context.time().into();
-    context.store.put(key.clone(), next);
+    context.store.put(key, next);
     Ok(())
 }
 
 pub(crate) fn is_ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
     conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True")
-}
-
-/// Whether the label selector of an object selects these labels. An absent selector selects nothing, an empty one everything.
-pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
-    let has = |key: &str| labels[key].as_str();
-    let mut exact = selector["matchLabels"].as_object().into_iter().flatten();
-    let mut others = selector["matchExpressions"].as_array().into_iter().flatten();
-    selector.is_object()
-        && exact.all(|(key, value)| has(key) == value.as_str())
-        && others.all(|one| {
-            let found = has(one["key"].as_str().unwrap_or_default());
-            let among = |found: &str| {
-                one["values"].as_array().is_some_and(|values| values.iter().any(|value| value == found))
-            };
-            match one["operator"].as_str() {
-                Some("In") => found.is_some_and(among),
-                Some("NotIn") => !found.is_some_and(among),
-                Some("Exists") => found.is_some(),
-                Some("DoesNotExist") => found.is_none(),
-                _ => false,
-            }
-        })
 }

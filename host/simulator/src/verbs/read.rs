@@ -8,9 +8,9 @@ use super::{Done, target, too_new};
 use crate::{
     Failure,
     kinds::{self, Served},
-    request::Request,
+    request::{Path, Request},
     store::{Key, Store},
-    watch::{Selection, invalid_version, shown},
+    watch::{Selection, shown},
 };
 
 pub(super) fn get(store: &Store, request: &Request, as_of: Option<u64>) -> Result<Done, Failure> {
@@ -26,13 +26,7 @@ pub(super) fn get(store: &Store, request: &Request, as_of: Option<u64>) -> Resul
 pub(super) fn list(store: &Store, request: &Request, as_of: Option<u64>) -> Result<Done, Failure> {
     let selection = Selection::of(store, request)?;
     let token = request.parameter("continue").map(Token::read).transpose()?;
-    let asked = match request.parameter("resourceVersion") {
-        Some(text) => text.parse().map_err(|_| invalid_version(text))?,
-        None => 0,
-    };
-    if token.is_some() && asked > 0 {
-        return Err(Failure::bad_request("specifying resource version is not allowed when using continue"));
-    }
+    let asked = request.version()?;
     if asked > store.version() {
         return Err(too_new(asked, store.version()));
     }
@@ -110,57 +104,23 @@ impl Token {
     }
 }
 
+/// The kinds of a version of a group.
 pub(super) fn discover(store: &Store, request: &Request) -> Result<Done, Failure> {
-    let all: Vec<&Served> = kinds::all(store).map(AsRef::as_ref).collect();
-    let path = &request.path;
-    let body = match (path.group.as_str(), path.version.as_str()) {
-        ("", "") => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
-        ("*", _) => {
-            let mut groups: Vec<&str> = Vec::new();
-            for served in all.iter().filter(|served| !served.group.is_empty()) {
-                if !groups.contains(&served.group.as_str()) {
-                    groups.push(&served.group);
-                }
-            }
-            let groups: Vec<Value> = groups.iter().filter_map(|name| group(&all, name)).collect();
-            json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
-        }
-        (name, "") => {
-            let mut found = group(&all, name).ok_or_else(Failure::unknown_path)?;
-            found["kind"] = "APIGroup".into();
-            found["apiVersion"] = "v1".into();
-            found
-        }
-        (group, version) => {
-            let here = |served: &&&Served| served.group == group && served.version == version;
-            let resources: Vec<Value> =
-                all.iter().filter(here).flat_map(|served| resources(served)).collect();
-            if resources.is_empty() {
-                return Err(Failure::unknown_path());
-            }
-            let name = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-            json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": resources})
-        }
-    };
-    Ok(Done::read(body))
-}
-
-fn group(all: &[&Served], name: &str) -> Option<Value> {
-    let mut versions: Vec<&str> = Vec::new();
-    for served in all.iter().filter(|served| served.group == name) {
-        if !versions.contains(&served.version.as_str()) {
-            versions.push(&served.version);
-        }
+    let Path { group, version, .. } = &request.path;
+    let here = kinds::all(store).filter(|served| served.group == *group && served.version == *version);
+    let resources: Vec<Value> = here.flat_map(|served| resources(served)).collect();
+    if resources.is_empty() {
+        return Err(Failure::unknown_path());
     }
-    let named = |version: &&str| json!({"groupVersion": format!("{name}/{version}"), "version": version});
-    let preferred = named(versions.first()?);
-    let versions: Vec<Value> = versions.iter().map(named).collect();
-    Some(json!({"name": name, "versions": versions, "preferredVersion": preferred}))
+    let name = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let body =
+        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": resources});
+    Ok(Done::read(body))
 }
 
 fn resources(served: &Served) -> Vec<Value> {
     let mut verbs = vec!["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-    if served.plural == "namespaces" && !served.custom {
+    if served.is("Namespace") {
         verbs.retain(|verb| *verb != "deletecollection");
     }
     let entry = |name: String, verbs: &[&str]| {

@@ -5,7 +5,7 @@ mod rules;
 
 use std::sync::Arc;
 
-use pintle_schema::strict::FieldValidation;
+use pintle_core::view::{query::FieldValidation, status::fault};
 use serde_json::{Value, json};
 
 use self::{
@@ -22,7 +22,6 @@ use super::{Context, Done, target};
 use crate::{
     Failure, allocate,
     apply::managed::{Manager, Managers, Write},
-    failure::cause,
     faults::Verb,
     kinds::{self, Served},
     request::{PatchForm, Request},
@@ -41,13 +40,12 @@ const UPDATERS_MAX: usize = 10;
 
 pub(super) fn create(context: &mut Context<'_>, request: &Request) -> Result<Done, Failure> {
     let path = &request.path;
-    let served = kinds::find(context.store, &path.group, &path.version, &path.resource)
-        .ok_or_else(|| kinds::unknown(&path.group, &path.resource))?;
+    let served = kinds::find(context.store, path)?;
     if served.namespaced != path.namespace.is_some() {
         return Err(Failure::unknown_path());
     }
     acceptable(request)?;
-    let mut object = sent(context, &served, request)?;
+    let object = sent(context, &served, request)?;
     agrees(&served, request, &object, None)?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let name = match object["metadata"]["generateName"].as_str() {
@@ -62,15 +60,11 @@ pub(super) fn create(context: &mut Context<'_>, request: &Request) -> Result<Don
         ));
     }
     if name.is_empty() {
-        let why = "Required value: name or generateName is required";
-        return Err(invalid(&served, "", vec![cause("metadata.name", "FieldValueRequired", why)]));
+        let causes = vec![fault::required("metadata.name", "name or generateName is required")];
+        return Err(invalid(&served, "", causes));
     }
-    object["metadata"]["name"] = name.clone().into();
     let key = served.key(path.namespace.as_deref(), &name);
     namespace_takes(context.store, &served, &key)?;
-    if served.namespaced {
-        object["metadata"]["namespace"] = key.namespace.as_str().into();
-    }
     let (time, resets) = (context.time(), resets(&served, None));
     let write = Write {
         shape: served.shape(),
@@ -79,11 +73,8 @@ pub(super) fn create(context: &mut Context<'_>, request: &Request) -> Result<Don
         time: &time,
         resets: &resets,
     };
-    let blank = blank(&served);
-    let managers = Managers::default().updated(&write, &blank, &plain(&object));
-    managers.write(&mut object);
-    let after = insert(context, &served, key, object)?;
-    done(&served, request, 201, None, Some(after))
+    let managers = Managers::default().updated(&write, &blank(&served), &plain(&object));
+    make(context, request, &served, key, &managers, object)
 }
 
 /// The object in the body of a create or an update. Fields that nobody knows are dealt with as the client wants.
@@ -116,13 +107,20 @@ fn validation(request: &Request) -> FieldValidation {
 }
 
 /// Stores a new object, with the fields that the server sets.
-fn insert(
+fn make(
     context: &mut Context<'_>,
+    request: &Request,
     served: &Served,
     key: Key,
+    managers: &Managers,
     mut object: Value,
-) -> Result<Arc<Value>, Failure> {
+) -> Result<Done, Failure> {
+    managers.write(&mut object);
     let metadata = &mut object["metadata"];
+    metadata["name"] = key.name.as_str().into();
+    if served.namespaced {
+        metadata["namespace"] = key.namespace.as_str().into();
+    }
     metadata["uid"] = context.random.uid().into();
     metadata["creationTimestamp"] = context.time().into();
     if let Some(fields) = metadata.as_object_mut() {
@@ -141,19 +139,20 @@ fn insert(
         fields.remove("status");
     }
     complete(served, &mut object);
-    if served.kind == "CustomResourceDefinition" && !served.custom {
+    if served.is("CustomResourceDefinition") {
         establish(context, &mut object);
         object["metadata"]["finalizers"] = json!([CRD_FINALIZER]);
     }
     check(served, None, &object)?;
-    if served.kind == "Service" && !served.custom {
+    if served.is("Service") {
         allocate::service(context, served, &key, None, &mut object)?;
     }
     if context.store.get(&key).is_some() {
         let message = format!("{} {:?} already exists", served.qualified(), key.name);
         return Err(Failure::new(409, "AlreadyExists", message).about(&served.qualified(), &key.name));
     }
-    Ok(context.store.put(key, object))
+    let after = context.store.put(key, object);
+    done(served, request, 201, None, Some(after))
 }
 
 /// A CRD is established at once.
@@ -198,7 +197,7 @@ pub(super) fn change(context: &mut Context<'_>, request: &Request) -> Result<Don
         }
         _ => None,
     };
-    let Some(live) = &before else { return absent(context, request, &served, key, &write) };
+    let Some(live) = &before else { return absent(context, request, &served, key, &write, update) };
     let (body, plain_live) = (&request.body, plain(live));
     let (mut next, managers) = match (update, request.patch) {
         (Some(object), _) => (object, None),
@@ -244,7 +243,7 @@ pub(super) fn change(context: &mut Context<'_>, request: &Request) -> Result<Don
     isolate(&served, subresource, live, &mut next);
     keep_metadata(&served, live, &mut next);
     complete(&served, &mut next);
-    if served.kind == "Service" && !served.custom && subresource.is_none() {
+    if served.is("Service") && subresource.is_none() {
         allocate::service(context, &served, &key, Some(live), &mut next)?;
     }
     if served.generation && subresource.is_none() && is_new_generation(&served, live, &next) {
@@ -267,26 +266,31 @@ pub(super) fn change(context: &mut Context<'_>, request: &Request) -> Result<Don
     done(&served, request, 200, before, Some(after))
 }
 
-/// A change of an object that does not exist. Only an apply creates it, and for some kinds a PUT.
+/// A change of an object that does not exist. Only an apply creates it, and for some kinds an update.
 fn absent(
     context: &mut Context<'_>,
     request: &Request,
     served: &Served,
     key: Key,
     write: &Write<'_>,
+    update: Option<Value>,
 ) -> Result<Done, Failure> {
+    const CREATED_BY_UPDATE: [&str; 6] = ["ClusterRole", "Event", "Lease", "Role", "RoleBinding", "Service"];
     let resource = served.qualified();
-    const CREATED_BY_PUT: [&str; 6] =
-        ["services", "leases", "events", "roles", "rolebindings", "clusterroles"];
-    if request.verb == Verb::Update
-        && request.path.subresource.is_none()
-        && !served.custom
-        && CREATED_BY_PUT.contains(&served.plural.as_str())
-    {
-        return put(context, request, served, key, write);
-    }
     let by_status = request.path.subresource.is_some();
-    if by_status && request.verb == Verb::Apply && served.plural == "services" && !served.custom {
+    let has_uid = request.body["metadata"]["uid"].as_str().is_some_and(|uid| !uid.is_empty());
+    if let Some(object) = update
+        && !by_status
+        && CREATED_BY_UPDATE.iter().any(|kind| served.is(kind))
+    {
+        if has_uid {
+            return Err(Failure::conflict(&resource, &key.name, "Precondition failed: UID in precondition"));
+        }
+        namespace_takes(context.store, served, &key)?;
+        let managers = Managers::default().updated(write, &blank(served), &plain(&object));
+        return make(context, request, served, key, &managers, object);
+    }
+    if by_status && request.verb == Verb::Apply && served.is("Service") {
         // It is treated as a creation, and validated as one.
         let mut object = decoded(served, &request.body)?.object;
         object["status"] = Value::Null;
@@ -297,49 +301,16 @@ fn absent(
         return Err(Failure::not_found(&resource, &key.name));
     }
     appliable(served, request)?;
-    if request.body["metadata"]["uid"].as_str().is_some_and(|uid| !uid.is_empty()) {
+    if has_uid {
         let why = "uid mismatch: the provided object specified a uid, and no existing object was found";
         return Err(Failure::conflict(&resource, &key.name, why));
     }
     namespace_takes(context.store, served, &key)?;
     let empty = json!({"apiVersion": served.api_version(), "kind": served.kind});
     let (merged, managers) = Managers::default().applied(write, &empty, &plain(&request.body), false)?;
-    let mut object = applied(served, &merged)?;
+    let object = applied(served, &merged)?;
     agrees(served, request, &object, None)?;
-    object["metadata"]["name"] = key.name.as_str().into();
-    if served.namespaced {
-        object["metadata"]["namespace"] = key.namespace.as_str().into();
-    }
-    managers.write(&mut object);
-    let after = insert(context, served, key, object)?;
-    done(served, request, 201, None, Some(after))
-}
-
-/// A PUT that creates an object, which some kinds allow.
-fn put(
-    context: &mut Context<'_>,
-    request: &Request,
-    served: &Served,
-    key: Key,
-    write: &Write<'_>,
-) -> Result<Done, Failure> {
-    if request.body["metadata"]["uid"].as_str().is_some_and(|uid| !uid.is_empty()) {
-        return Err(Failure::conflict(
-            &served.qualified(),
-            &key.name,
-            "Precondition failed: UID in precondition",
-        ));
-    }
-    let mut object = decoded(served, &request.body)?.object;
-    agrees(served, request, &object, None)?;
-    namespace_takes(context.store, served, &key)?;
-    object["metadata"]["name"] = key.name.as_str().into();
-    if served.namespaced {
-        object["metadata"]["namespace"] = key.namespace.as_str().into();
-    }
-    Managers::default().updated(write, &blank(served), &plain(&object)).write(&mut object);
-    let after = insert(context, served, key, object)?;
-    done(served, request, 201, None, Some(after))
+    make(context, request, served, key, &managers, object)
 }
 
 fn done(

@@ -5,11 +5,13 @@ use serde_json::{Value, json};
 
 use crate::{
     Failure,
-    apply::managed::{Manager, Managers, Write},
+    apply::{
+        fields::FieldSet,
+        managed::{Manager, Managers, Write},
+    },
     defaults,
     failure::cause,
     kinds::Served,
-    schema,
 };
 
 /// The managers of an object. If it has none, an earlier manager gets all of its fields.
@@ -18,13 +20,9 @@ pub(super) fn managers_of(served: &Served, live: &Value, write: &Write<'_>) -> M
     if !managers.is_empty() {
         return managers;
     }
-    let before = Write {
-        shape: write.shape,
-        manager: Manager::update("before-first-apply", write.api_version, Some(&write.manager.subresource)),
-        api_version: write.api_version,
-        time: write.time,
-        resets: write.resets,
-    };
+    let name = "before-first-apply";
+    let manager = Manager::update(name, write.api_version, Some(&write.manager.subresource));
+    let before = Write { manager, ..*write };
     Managers::default().updated(&before, &blank(served), &plain(live))
 }
 
@@ -37,80 +35,38 @@ pub(super) fn plain(object: &Value) -> Value {
     object
 }
 
-/// An object of this kind with no fields set. A create is compared with it.
+/// An object of this kind with no fields set. A create is compared with it. Only kinds whose managed fields tests compare have more than
+/// metadata.
 pub(super) fn blank(served: &Served) -> Value {
     let mut blank = json!({"apiVersion": served.api_version(), "kind": served.kind});
     if served.custom {
         return blank;
     }
     blank["metadata"] = json!({});
-    let template = json!({"metadata": {}, "spec": {"containers": null}});
-    match served.kind.as_str() {
+    let (spec, status) = match served.kind.as_str() {
         "Deployment" => {
-            blank["spec"] = json!({"selector": null, "template": template, "strategy": {}});
-            blank["status"] = json!({});
+            let template = json!({"metadata": {}, "spec": {"containers": null}});
+            (json!({"selector": null, "template": template, "strategy": {}}), json!({}))
         }
-        "DaemonSet" => {
-            blank["spec"] = json!({"selector": null, "template": template, "updateStrategy": {}});
-            blank["status"] = json!({
-                "currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0,
-            });
-        }
-        "StatefulSet" => {
-            blank["spec"] = json!({"selector": null, "template": template, "updateStrategy": {}});
-            blank["status"] = json!({"replicas": 0, "availableReplicas": 0});
-        }
-        "ReplicaSet" => {
-            blank["spec"] = json!({"selector": null, "template": template});
-            blank["status"] = json!({"replicas": 0});
-        }
-        "CronJob" => {
-            let job = json!({"metadata": {}, "spec": {"template": template}});
-            blank["spec"] = json!({"schedule": "", "jobTemplate": job});
-            blank["status"] = json!({});
-        }
-        "HorizontalPodAutoscaler" => {
-            let target = json!({"kind": "", "name": ""});
-            blank["spec"] = json!({"scaleTargetRef": target, "maxReplicas": 0});
-            blank["status"] = json!({"desiredReplicas": 0, "currentMetrics": null});
-        }
-        "Job" => {
-            blank["spec"] = json!({"template": template});
-            blank["status"] = json!({});
-        }
-        "Pod" => {
-            blank["spec"] = json!({"containers": null});
-            blank["status"] = json!({});
-        }
-        "Service" | "Ingress" => {
-            blank["spec"] = json!({});
-            blank["status"] = json!({"loadBalancer": {}});
-        }
-        "PersistentVolumeClaim" => {
-            blank["spec"] = json!({"resources": {}});
-            blank["status"] = json!({});
-        }
-        "Namespace" => {
-            blank["spec"] = json!({});
-            blank["status"] = json!({});
-        }
-        "Lease" => blank["spec"] = json!({}),
-        "PodDisruptionBudget" => {
-            blank["spec"] = json!({});
-            blank["status"] = no_disruptions();
-        }
-        _ => {}
-    }
+        "Service" | "Ingress" => (json!({}), json!({"loadBalancer": {}})),
+        "PodDisruptionBudget" => (json!({}), defaults::no_disruptions()),
+        _ => return blank,
+    };
+    blank["spec"] = spec;
+    blank["status"] = status;
     blank
 }
 
-/// The status of a PodDisruptionBudget before the controller has seen it.
-pub(super) fn no_disruptions() -> Value {
-    json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0})
-}
-
-pub(super) fn resets(served: &Served, subresource: Option<&str>) -> crate::apply::fields::FieldSet {
-    schema::resets(&served.kind, served.custom, served.status, subresource.is_some())
+/// The fields that a write cannot set: the status for most writes, and the reverse for writes of the status.
+pub(super) fn resets(served: &Served, subresource: Option<&str>) -> FieldSet {
+    let fields: &[&str] = match subresource {
+        None if served.status && !served.is("CustomResourceDefinition") => &["status"],
+        None => &[],
+        Some(_) if served.custom => &["metadata", "spec"],
+        Some(_) if served.is("Deployment") => &["spec", "metadata.labels"],
+        Some(_) => &["spec"],
+    };
+    FieldSet::named(fields)
 }
 
 /// An object as it was read.

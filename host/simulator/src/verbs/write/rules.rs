@@ -1,5 +1,6 @@
 //! Rules for writes: what must hold before an object is stored, and which fields a write cannot change.
 
+use pintle_core::view::status::fault;
 use serde_json::Value;
 
 use super::{super::options, OBJECT_BYTES_MAX};
@@ -7,7 +8,6 @@ use crate::{
     Failure,
     apply::walk,
     custom,
-    failure::cause,
     faults::Verb,
     kinds::Served,
     request::Request,
@@ -30,18 +30,10 @@ pub(super) fn acceptable(request: &Request) -> Result<(), Failure> {
 }
 
 pub(super) fn applier(request: &Request) -> Result<String, Failure> {
-    let manager = request.parameter("fieldManager").ok_or_else(|| {
-        let why = "Required value: is required for apply patch";
-        Failure {
-            causes: vec![cause("fieldManager", "FieldValueRequired", why)],
-            ..Failure::new(
-                422,
-                "Invalid",
-                format!("PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: {why}"),
-            )
-        }
-    })?;
-    Ok(manager.to_owned())
+    request.parameter("fieldManager").map(Into::into).ok_or_else(|| {
+        let causes = vec![fault::required("fieldManager", "is required for apply patch")];
+        Failure::invalid("PatchOptions.meta.k8s.io", "", causes)
+    })
 }
 
 /// What must hold for an apply before anything else is checked.
@@ -121,15 +113,12 @@ pub(super) fn precede(served: &Served, request: &Request, live: &Value, next: &V
         return Err(Failure::conflict(&resource, name, &why));
     }
     if version.is_empty() {
-        let unconditional = !served.custom
-            && !["Lease", "CustomResourceDefinition", "PodDisruptionBudget"].contains(&served.kind.as_str());
-        if request.verb == Verb::Update && !unconditional {
-            let why = "Invalid value: 0: must be specified for an update";
-            return Err(invalid(
-                served,
-                name,
-                vec![cause("metadata.resourceVersion", "FieldValueInvalid", why)],
-            ));
+        let conditional = ["Lease", "CustomResourceDefinition", "PodDisruptionBudget"];
+        let is_conditional = served.custom || conditional.contains(&served.kind.as_str());
+        if request.verb == Verb::Update && is_conditional {
+            let at = "metadata.resourceVersion";
+            let causes = vec![fault::invalid_value(at, "0", "must be specified for an update")];
+            return Err(invalid(served, name, causes));
         }
     } else if version != of(live, "resourceVersion") {
         return Err(Failure::modified(&resource, name));
@@ -139,84 +128,73 @@ pub(super) fn precede(served: &Served, request: &Request, live: &Value, next: &V
 
 /// Only the subresource writes the status, and it writes little else.
 pub(super) fn isolate(served: &Served, subresource: Option<&str>, live: &Value, next: &mut Value) {
-    let mut take = |field: &str| match live.get(field) {
-        Some(value) => next[field] = value.clone(),
-        None => drop(next.as_object_mut().map(|fields| fields.remove(field))),
-    };
     match subresource {
-        None if served.status && served.kind != "CustomResourceDefinition" => take("status"),
-        None if served.kind == "CustomResourceDefinition" => take("status"),
+        None if served.status => put(next, "status", live.get("status")),
         None => {}
         Some(_) if served.custom => {
             let mut whole = live.clone();
-            match next.get("status") {
-                Some(status) => whole["status"] = status.clone(),
-                None => drop(whole.as_object_mut().map(|fields| fields.remove("status"))),
-            }
+            put(&mut whole, "status", next.get("status"));
             // A client that sends another uid gets an error about it.
             whole["metadata"]["uid"] = next["metadata"]["uid"].clone();
             *next = whole;
         }
         Some(_) => {
-            take("spec");
-            if ["Deployment", "ReplicaSet"].contains(&served.kind.as_str()) {
-                match live["metadata"].get("labels") {
-                    Some(labels) => next["metadata"]["labels"] = labels.clone(),
-                    None => drop(next["metadata"].as_object_mut().map(|fields| fields.remove("labels"))),
-                }
+            put(next, "spec", live.get("spec"));
+            if served.is("Deployment") || served.is("ReplicaSet") {
+                put(&mut next["metadata"], "labels", live["metadata"].get("labels"));
             }
         }
+    }
+}
+
+/// Sets a field, or takes it away.
+fn put(map: &mut Value, field: &str, value: Option<&Value>) {
+    let Some(fields) = map.as_object_mut() else { return };
+    match value {
+        Some(value) => drop(fields.insert(field.into(), value.clone())),
+        None => drop(fields.remove(field)),
     }
 }
 
 /// Keeps the metadata that no client can change.
 pub(super) fn keep_metadata(served: &Served, live: &Value, next: &mut Value) {
-    let before = &live["metadata"];
-    let Some(metadata) = next["metadata"].as_object_mut() else { return };
-    if metadata.get("uid").and_then(Value::as_str).unwrap_or_default().is_empty() {
-        metadata.insert("uid".into(), before["uid"].clone());
+    let (before, metadata) = (&live["metadata"], &mut next["metadata"]);
+    if metadata["uid"].as_str().unwrap_or_default().is_empty() {
+        put(metadata, "uid", before.get("uid"));
     }
     for field in
         ["creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
     {
-        match before.get(field) {
-            Some(value) => drop(metadata.insert(field.into(), value.clone())),
-            None => drop(metadata.remove(field)),
-        }
+        put(metadata, field, before.get(field));
     }
-    metadata.remove("managedFields");
+    put(metadata, "managedFields", None);
     if served.namespaced {
-        metadata.insert("namespace".into(), before["namespace"].clone());
+        put(metadata, "namespace", before.get("namespace"));
     }
 }
 
 /// Refuses objects that would change what the API server does, but not what the simulator does.
-pub(super) fn not_modelled(kind: &str, next: &Value) -> Result<(), Failure> {
-    match kind {
-        "CustomResourceDefinition" => match custom::not_modelled(next) {
-            Some(what) => Err(Failure::not_modelled(&what)),
-            None => Ok(()),
-        },
-        "Namespace" => {
-            let labels = next["metadata"]["labels"].as_object();
-            let is_policy = |key: &&String| key.starts_with("pod-security.kubernetes.io/enforce");
-            match labels.into_iter().flatten().map(|(key, _)| key).find(is_policy) {
-                Some(label) => Err(Failure::not_modelled(&format!("Pod Security ({label})"))),
-                None => Ok(()),
-            }
-        }
-        _ => Ok(()),
+fn not_modelled(served: &Served, next: &Value) -> Result<(), Failure> {
+    if served.is("CustomResourceDefinition")
+        && let Some(what) = custom::not_modelled(next)
+    {
+        return Err(Failure::not_modelled(&what));
     }
+    const POLICY: &str = "pod-security.kubernetes.io/enforce";
+    if served.is("Namespace") && next["metadata"]["labels"].get(POLICY).is_some() {
+        return Err(Failure::not_modelled(&format!("Pod Security ({POLICY})")));
+    }
+    Ok(())
 }
 
 pub(super) fn check(served: &Served, live: Option<&Value>, next: &Value) -> Result<(), Failure> {
-    let mut causes = validate::findings(&served.kind, served.custom, live, next);
+    let mut causes = validate::findings(served, live, next);
     if let Some(structural) = &served.structural {
         causes = structural.validate_after(causes, next, live);
     } else if live.is_none_or(|live| {
         live["spec"] != next["spec"] || live["metadata"]["labels"] != next["metadata"]["labels"]
     }) {
-        not_modelled(&served.kind, next)?;
+        not_modelled(served, next)?;
     }
     if causes.is_empty() {
         return Ok(());
@@ -252,7 +230,7 @@ pub(super) fn namespace_takes(store: &Store, served: &Served, key: &Key) -> Resu
 pub(super) fn is_new_generation(served: &Served, live: &Value, next: &Value) -> bool {
     let annotations = |object: &Value| object["metadata"]["annotations"].clone();
     // A Deployment's annotations are copied to its ReplicaSets.
-    let annotated = served.kind == "Deployment" && !served.custom && annotations(live) != annotations(next);
+    let annotated = served.is("Deployment") && annotations(live) != annotations(next);
     annotated || wanted(live) != wanted(next)
 }
 
@@ -276,9 +254,7 @@ pub(super) fn is_finalized(object: &Value) -> bool {
 
 /// Refuses changes of a Service that the simulator does not model.
 pub(super) fn becomes(served: &Served, live: &Value, next: &Value) -> Result<(), Failure> {
-    let is = |object: &Value| {
-        served.kind == "Service" && !served.custom && object["spec"]["type"] == "ExternalName"
-    };
+    let is = |object: &Value| served.is("Service") && object["spec"]["type"] == "ExternalName";
     if !is(live) && is(next) {
         // The API server's reply then differs from what it stores.
         return Err(Failure::not_modelled("a Service that becomes an ExternalName"));

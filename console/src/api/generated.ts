@@ -309,8 +309,6 @@ export interface Kind {
   plural: string;
   /** The Reconcilers that are for it. */
   reconcilers: string[];
-  /** Where its objects are served as documents, if they are. */
-  rest: string | null;
   /** Its short names. */
   shortNames: string[];
   /** The version. */
@@ -701,18 +699,6 @@ export interface Operations {
     body: Checks;
     answer: Checked;
   };
-  /** Events about the host's own objects and about roots, newest first. */
-  listEvents: {
-    path: never;
-    query: {
-      /** How many at most; 200 unless it is said */
-      limit?: number;
-      /** Those in this namespace */
-      namespace?: string;
-    };
-    body: never;
-    answer: Events;
-  };
   /** Which version serves this, and which host leads. */
   getHost: {
     path: never;
@@ -832,21 +818,6 @@ export interface Operations {
     body: Record<string, Json>;
     answer: Record<string, Json>;
   };
-  /** Replace an object. It must be as its metadata.resourceVersion, or If-Match, says. */
-  replaceClusterObject: {
-    path: {
-      group: string;
-      name: string;
-      plural: string;
-      version: string;
-    };
-    query: {
-      /** All: check, and change nothing */
-      dryRun?: "All";
-    };
-    body: Record<string, Json>;
-    answer: Record<string, Json>;
-  };
   /** What a root is made of. */
   listChildrenOfClusterObject: {
     path: {
@@ -951,22 +922,6 @@ export interface Operations {
   };
   /** Merge a patch into an object. */
   patchObject: {
-    path: {
-      group: string;
-      name: string;
-      namespace: string;
-      plural: string;
-      version: string;
-    };
-    query: {
-      /** All: check, and change nothing */
-      dryRun?: "All";
-    };
-    body: Record<string, Json>;
-    answer: Record<string, Json>;
-  };
-  /** Replace an object. It must be as its metadata.resourceVersion, or If-Match, says. */
-  replaceObject: {
     path: {
       group: string;
       name: string;
@@ -1117,7 +1072,6 @@ export interface Operations {
 /** Where the operations are. A body is JSON unless another form is named. */
 export const operations = {
   can: { method: "POST", path: "/api/v1/can" },
-  listEvents: { method: "GET", path: "/api/v1/events" },
   getHost: { method: "GET", path: "/api/v1/host" },
   listKinds: { method: "GET", path: "/api/v1/kinds" },
   uploadModule: { method: "PUT", path: "/api/v1/modules/{name}", form: "application/wasm" },
@@ -1127,7 +1081,6 @@ export const operations = {
   deleteClusterObject: { method: "DELETE", path: "/api/v1/objects/{group}/{version}/{plural}/cluster/{name}" },
   getClusterObject: { method: "GET", path: "/api/v1/objects/{group}/{version}/{plural}/cluster/{name}" },
   patchClusterObject: { method: "PATCH", path: "/api/v1/objects/{group}/{version}/{plural}/cluster/{name}", form: "application/merge-patch+json" },
-  replaceClusterObject: { method: "PUT", path: "/api/v1/objects/{group}/{version}/{plural}/cluster/{name}" },
   listChildrenOfClusterObject: { method: "GET", path: "/api/v1/objects/{group}/{version}/{plural}/cluster/{name}/children" },
   listEventsOfClusterObject: { method: "GET", path: "/api/v1/objects/{group}/{version}/{plural}/cluster/{name}/events" },
   inspectClusterObject: { method: "GET", path: "/api/v1/objects/{group}/{version}/{plural}/cluster/{name}/inspect" },
@@ -1136,7 +1089,6 @@ export const operations = {
   deleteObject: { method: "DELETE", path: "/api/v1/objects/{group}/{version}/{plural}/namespaces/{namespace}/{name}" },
   getObject: { method: "GET", path: "/api/v1/objects/{group}/{version}/{plural}/namespaces/{namespace}/{name}" },
   patchObject: { method: "PATCH", path: "/api/v1/objects/{group}/{version}/{plural}/namespaces/{namespace}/{name}", form: "application/merge-patch+json" },
-  replaceObject: { method: "PUT", path: "/api/v1/objects/{group}/{version}/{plural}/namespaces/{namespace}/{name}" },
   listChildren: { method: "GET", path: "/api/v1/objects/{group}/{version}/{plural}/namespaces/{namespace}/{name}/children" },
   listEventsOf: { method: "GET", path: "/api/v1/objects/{group}/{version}/{plural}/namespaces/{namespace}/{name}/events" },
   inspect: { method: "GET", path: "/api/v1/objects/{group}/{version}/{plural}/namespaces/{namespace}/{name}/inspect" },

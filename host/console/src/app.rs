@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
@@ -10,11 +10,11 @@ use crate::{
     caller::Caller,
     documents::Provider,
     door::{Door, Mode},
-    feed::Hub,
     memory::Memory,
     problem::Problem,
     token::Token,
-    users::Users,
+    users::{User, Users},
+    watches::Watches,
     workshop::Shop,
 };
 
@@ -44,8 +44,8 @@ pub struct App {
     pub users: Users,
     /// [`REQUESTS`] places. Whoever is not known yet holds none, so that strangers keep nobody out.
     pub requests: Semaphore,
-    /// The watches that streams share.
-    pub hub: Hub,
+    /// How many watches of callers are open.
+    pub watches: Watches,
     /// Where modules are compiled and called, once that is there.
     pub shop: Shop,
 }
@@ -67,12 +67,26 @@ impl App {
     /// # Errors
     /// 401 when it does not show who it is, or the API server does not know it; 429 and 504 when that cannot be found out now.
     pub async fn known(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
-        let mut caller = self.shown(headers)?;
-        if let Mode::Token = self.door.mode {
-            let user = self.users.user(&caller).await?;
-            caller = caller.named(&user.name);
+        let caller = self.shown(headers).map_err(|problem| self.with_mode(problem))?;
+        if let Mode::Local(_) = self.door.mode {
+            return Ok(caller);
         }
-        Ok(caller)
+        let user = self.user(&caller).await?;
+        Ok(caller.named(&user.name))
+    }
+
+    /// Who the API server takes a caller for.
+    ///
+    /// # Errors
+    /// As [`App::known`].
+    pub async fn user(&self, caller: &Caller) -> Result<User, Problem> {
+        self.users.user(caller).await.map_err(|problem| self.with_mode(problem))
+    }
+
+    /// Whoever is not known is told how to show who it is.
+    fn with_mode(&self, problem: Problem) -> Problem {
+        let mode = (problem.status == StatusCode::UNAUTHORIZED).then(|| self.door.mode_name());
+        Problem { mode, ..problem }
     }
 
     /// Whether a request with these headers shows who sends it, whatever that is worth.

@@ -3,7 +3,7 @@
 //! On loopback that is the user of a kubeconfig. In a cluster it is whoever the token belongs to: it is sent over a connection that knows the
 //! cluster's CA and shows nothing of its own, because the API server looks at a client certificate before it looks at a token.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -69,7 +69,7 @@ pub struct Ask {
     /// The path, of a [`Place`](crate::place::Place) or written out.
     pub path: String,
     /// The query, not encoded yet.
-    pub query: Vec<(&'static str, String)>,
+    pub query: Vec<(Cow<'static, str>, String)>,
     /// The form of the answer.
     pub accept: &'static str,
     /// The body and its form.
@@ -92,24 +92,14 @@ impl Ask {
     /// The same, with a parameter.
     #[must_use]
     pub fn with(mut self, key: &'static str, value: impl Into<String>) -> Self {
-        self.query.push((key, value.into()));
-        self
-    }
-
-    /// The same, with a parameter before the others.
-    #[must_use]
-    pub fn first(mut self, key: &'static str, value: impl Into<String>) -> Self {
-        self.query.insert(0, (key, value.into()));
+        self.query.push((key.into(), value.into()));
         self
     }
 
     /// The same, with a parameter if there is a value for it.
     #[must_use]
     pub fn with_some(self, key: &'static str, value: Option<impl Into<String>>) -> Self {
-        match value {
-            Some(value) => self.with(key, value),
-            None => self,
-        }
+        if let Some(value) = value { self.with(key, value) } else { self }
     }
 
     /// The same, in another form.
@@ -137,18 +127,8 @@ impl Ask {
     }
 }
 
-/// What the API server answered to a request that it carried out.
+/// An answer of the API server that was read whole, whatever it is.
 pub struct Answer {
-    /// The status code.
-    pub code: StatusCode,
-    /// The body.
-    pub body: Bytes,
-    /// What a large body was given.
-    _memory: Option<Reservation>,
-}
-
-/// An answer that was read whole, whatever it is.
-pub struct Whole {
     /// The status code.
     pub code: StatusCode,
     /// The headers.
@@ -156,7 +136,7 @@ pub struct Whole {
     /// The body.
     pub body: Bytes,
     /// What a large body was given.
-    pub memory: Option<Reservation>,
+    _memory: Option<Reservation>,
 }
 
 impl Answer {
@@ -241,12 +221,9 @@ impl Caller {
     /// 502 or 504 when there is no answer.
     pub async fn begin(&self, ask: Ask) -> Result<Response<Body>, Problem> {
         let is_read = ask.method == Method::GET;
-        let authorization = match &self.token {
-            Some(token) => {
-                Some(token.header().ok_or_else(|| Problem::unauthorized("this is no bearer token"))?)
-            }
-            None => None,
-        };
+        let no_header = || Problem::unauthorized("this is no bearer token");
+        let authorization =
+            self.token.as_ref().map(|token| token.header().ok_or_else(no_header)).transpose()?;
         let request = ask
             .into_request(authorization)
             .map_err(|error| Problem::bad_request(format!("the request cannot be sent on: {error}")))?;
@@ -258,11 +235,8 @@ impl Caller {
             }
             Ok(Err(error)) => {
                 warn!(%error, "The API server did not answer");
-                Err(Problem::bad_gateway(match is_read {
-                    true => "the API server did not answer",
-                    // It may have been carried out.
-                    false => "the API server did not answer: the request may have been carried out",
-                }))
+                let unknown = if is_read { "" } else { ": the request may have been carried out" };
+                Err(Problem::bad_gateway(format!("the API server did not answer{unknown}")))
             }
             Err(_) => Err(Problem::too_late("the API server took too long to answer")),
         }
@@ -277,8 +251,8 @@ impl Caller {
         if response.status().is_success() {
             return Ok(response);
         }
-        let Whole { code, headers, body, .. } = self.whole(response).await?;
-        Err(Problem::of_answer(code, &headers, &body))
+        let refused = self.whole(response).await?;
+        Err(Problem::of_answer(refused.code, &refused.headers, &refused.body))
     }
 
     /// Sends a request, and reads the answer whole if the API server did what was asked.
@@ -286,20 +260,19 @@ impl Caller {
     /// # Errors
     /// Why it did not, in its own words; 502 or 504 when there is no answer; 429 when there is no memory for it.
     pub async fn ask(&self, ask: Ask) -> Result<Answer, Problem> {
-        let Whole { code, body, memory, .. } = self.whole(self.succeed(ask).await?).await?;
-        Ok(Answer { code, body, _memory: memory })
+        self.whole(self.succeed(ask).await?).await
     }
 
     /// Reads an answer whole.
     ///
     /// # Errors
     /// 502 or 504 when it ends too early, or is too large; 429 when there is no memory for it.
-    pub async fn whole(&self, response: Response<Body>) -> Result<Whole, Problem> {
+    pub async fn whole(&self, response: Response<Body>) -> Result<Answer, Problem> {
         let read = tokio::time::timeout(REQUEST_TIMEOUT, self.read(response)).await;
         read.unwrap_or_else(|_| Err(Problem::too_late("the API server took too long to answer")))
     }
 
-    async fn read(&self, response: Response<Body>) -> Result<Whole, Problem> {
+    async fn read(&self, response: Response<Body>) -> Result<Answer, Problem> {
         let (head, mut body) = response.into_parts();
         let (mut read, mut bulk) = (BytesMut::new(), Bulk::default());
         let (mut memory, mut reserved) = (None, UNRESERVED_BYTES);
@@ -321,6 +294,6 @@ impl Caller {
             }
             read.extend_from_slice(&data);
         }
-        Ok(Whole { code: head.status, headers: head.headers, body: read.freeze(), memory })
+        Ok(Answer { code: head.status, headers: head.headers, body: read.freeze(), _memory: memory })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use axum::response::Response;
 use futures::{StreamExt, stream};
-use http::{Method, StatusCode};
+use http::StatusCode;
 use pintle_core::{
     object,
     readiness::{self, Ready as Rule},
@@ -18,7 +18,8 @@ use crate::{
     caller::{AT_ONCE, Ask, Caller, METADATA, METADATA_OF_ALL},
     discovery,
     endpoint::{self, Call, Endpoint},
-    kinds, objects,
+    kinds,
+    objects::{self, of_object},
     place::{Place, Resource},
     problem::Problem,
     reading::{self, Listed},
@@ -100,21 +101,18 @@ struct UnreadKind {
     why: String,
 }
 
+impl UnreadKind {
+    fn new(Kind { api_version, kind }: Kind, why: String) -> Self {
+        Self { api_version, kind, why }
+    }
+}
+
 /// The endpoints of this file.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
-    let summary = "What a root is made of";
-    let (in_namespace, in_cluster) = (
-        "/api/v1/objects/{group}/{version}/{plural}/namespaces/{namespace}/{name}/children",
-        "/api/v1/objects/{group}/{version}/{plural}/cluster/{name}/children",
-    );
-    vec![
-        Endpoint::new(Method::GET, in_namespace, "listChildren", summary, |call| Box::pin(list(call)))
-            .gives::<Children>(),
-        Endpoint::new(Method::GET, in_cluster, "listChildrenOfClusterObject", summary, |call| {
-            Box::pin(list(call))
-        })
-        .gives::<Children>(),
-    ]
+    of_object("/{name}/children", ["listChildren", "listChildrenOfClusterObject"], |path, id| {
+        Endpoint::get(path, id, "What a root is made of", list).gives::<Children>()
+    })
+    .into()
 }
 
 async fn list(call: Call) -> Result<Response, Problem> {
@@ -127,11 +125,10 @@ async fn list(call: Call) -> Result<Response, Problem> {
     match kinds::reconcilers(caller).await {
         Ok(reconcilers) => kinds.extend(child_kinds(&reconcilers, &root)),
         Err(problem) if problem.status == StatusCode::UNAUTHORIZED => return Err(problem),
-        Err(problem) => unread.push(UnreadKind {
-            api_version: "pintle.dev/v1alpha1".into(),
-            kind: "Reconciler".into(),
-            why: problem.detail,
-        }),
+        Err(problem) => {
+            let reconciler = Kind::new("pintle.dev/v1alpha1", "Reconciler");
+            unread.push(UnreadKind::new(reconciler, problem.detail));
+        }
     }
     let scope = place.namespace.as_deref();
     let kinds = kinds.into_iter().take(KINDS_MAX);
@@ -148,15 +145,11 @@ async fn list(call: Call) -> Result<Response, Problem> {
                 watched.push(WatchedKind { resource, namespace, resource_version: version });
                 if found.len() >= CHILDREN_MAX {
                     let why = format!("there may be more than {CHILDREN_MAX}");
-                    unread.push(UnreadKind { api_version: kind.api_version, kind: kind.kind, why });
+                    unread.push(UnreadKind::new(kind, why));
                 }
                 items.extend(found);
             }
-            Err(problem) => unread.push(UnreadKind {
-                api_version: kind.api_version,
-                kind: kind.kind,
-                why: problem.detail,
-            }),
+            Err(problem) => unread.push(UnreadKind::new(kind, problem.detail)),
         }
     }
     let known: BTreeSet<(String, String)> =
@@ -166,21 +159,13 @@ async fn list(call: Call) -> Result<Response, Problem> {
     for (kind, name) in missing.take(CHILDREN_MAX) {
         match by_name(caller, &kind, scope, &name, uid).await {
             Ok(found) => items.extend(found),
-            Err(problem) => unread.push(UnreadKind {
-                api_version: kind.api_version,
-                kind: kind.kind,
-                why: format!("{name}: {}", problem.detail),
-            }),
+            Err(problem) => unread.push(UnreadKind::new(kind, format!("{name}: {}", problem.detail))),
         }
     }
-    items.sort_by(|one, other| {
-        (&one.kind, &one.api_version, &one.namespace, &one.name).cmp(&(
-            &other.kind,
-            &other.api_version,
-            &other.namespace,
-            &other.name,
-        ))
-    });
+    let order = |Child { kind, api_version, namespace, name, .. }: &Child| {
+        (kind.clone(), api_version.clone(), namespace.clone(), name.clone())
+    };
+    items.sort_by_cached_key(order);
     endpoint::json(StatusCode::OK, &Children { items, unread, watched })
 }
 

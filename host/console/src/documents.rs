@@ -26,22 +26,11 @@ pub trait Provider: Send + Sync {
         caller: &'a Caller,
     ) -> BoxFuture<'a, Result<Option<Arc<DocumentView>>, Refusal>>;
 
-    /// The paths of all views that the caller may know of, each with the kind behind it.
+    /// The paths of all views that the caller may know of: `darkrooms`.
     ///
     /// # Errors
     /// Why they are not known.
-    fn paths<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Vec<DocumentPath>, Refusal>>;
-}
-
-/// Where the documents of a kind are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DocumentPath {
-    /// The path: `darkrooms`.
-    pub path: String,
-    /// Group and version of the kind.
-    pub api_version: String,
-    /// Its plural.
-    pub plural: String,
+    fn paths<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Vec<String>, Refusal>>;
 }
 
 /// A view that shows documents.
@@ -90,24 +79,6 @@ pub enum Shown {
     Fields(Arc<str>),
     /// The object cannot be shown.
     Failed(Arc<Failure>),
-}
-
-/// A provider that has no views.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoViews;
-
-impl Provider for NoViews {
-    fn view<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a Caller,
-    ) -> BoxFuture<'a, Result<Option<Arc<DocumentView>>, Refusal>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    fn paths<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, Result<Vec<DocumentPath>, Refusal>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
 }
 
 impl From<Refusal> for Problem {

@@ -1,13 +1,14 @@
 //! [`Endpoint`]: one line of the route table. The router and the OpenAPI document are built from the same lines, so they cannot differ.
 
 use std::{
-    pin::Pin,
+    mem,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
+use futures::{FutureExt, future::BoxFuture};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use pintle_core::bulk::Bulk;
@@ -16,7 +17,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     app::App,
-    caller::Caller,
+    caller::{Caller, JSON},
     memory::Held,
     problem::Problem,
     query::{Form, Param, Query},
@@ -35,7 +36,7 @@ pub const MERGE_PATCH: &str = "application/merge-patch+json";
 pub const WASM: &str = "application/wasm";
 
 /// What carries out a request.
-pub type Handler = fn(Call) -> Pin<Box<dyn Future<Output = Result<Response, Problem>> + Send>>;
+pub type Handler = Arc<dyn Fn(Call) -> BoxFuture<'static, Result<Response, Problem>> + Send + Sync>;
 
 /// Writes the schema of a type.
 pub type Shape = fn(&mut SchemaGenerator) -> Schema;
@@ -46,7 +47,7 @@ pub struct Endpoint {
     /// The method.
     pub method: Method,
     /// The path, with its parameters in braces.
-    pub path: &'static str,
+    pub path: String,
     /// The name of the operation.
     pub id: &'static str,
     /// What it does.
@@ -55,8 +56,10 @@ pub struct Endpoint {
     pub query: Vec<Param>,
     /// Its body.
     pub takes: Takes,
-    /// What it answers when all goes well.
-    pub answers: Answers,
+    /// The status code when all goes well.
+    pub status: u16,
+    /// The answer then.
+    pub answer: AnswerForm,
     /// Whether it is for those too who did not show who they are.
     pub for_anyone: bool,
     /// How long it may take; for ever where its answer goes on.
@@ -78,20 +81,9 @@ pub enum Takes {
     Wasm,
 }
 
-/// An answer.
-#[derive(Clone, Copy)]
-pub struct Answers {
-    /// The status code.
-    pub status: u16,
-    /// Its form.
-    pub form: AnswerForm,
-}
-
 /// The form of an answer.
 #[derive(Clone, Copy)]
 pub enum AnswerForm {
-    /// No body.
-    Nothing,
     /// JSON of this shape.
     Json(Shape),
     /// Server-sent events of these names, each with JSON of a shape.
@@ -111,26 +103,43 @@ pub fn any_object(_: &mut SchemaGenerator) -> Schema {
 }
 
 impl Endpoint {
-    /// A line of the table, which takes no body and answers nothing.
-    pub fn new(
+    /// A line of the table, which takes no body and answers text.
+    pub fn new<F>(
         method: Method,
-        path: &'static str,
+        path: impl Into<String>,
         id: &'static str,
         summary: &'static str,
-        handler: Handler,
-    ) -> Self {
+        handler: impl Fn(Call) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<Response, Problem>> + Send + 'static,
+    {
         Self {
             method,
-            path,
+            path: path.into(),
             id,
             summary,
             query: Vec::new(),
             takes: Takes::Nothing,
-            answers: Answers { status: 204, form: AnswerForm::Nothing },
+            status: 200,
+            answer: AnswerForm::Text,
             for_anyone: false,
             patience: Some(PATIENCE),
-            handler,
+            handler: Arc::new(move |call| handler(call).boxed()),
         }
+    }
+
+    /// A line that reads.
+    pub fn get<F>(
+        path: impl Into<String>,
+        id: &'static str,
+        summary: &'static str,
+        handler: impl Fn(Call) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<Response, Problem>> + Send + 'static,
+    {
+        Self::new(Method::GET, path, id, summary, handler)
     }
 
     /// With these parameters.
@@ -146,22 +155,22 @@ impl Endpoint {
         Self { takes, ..self }
     }
 
-    /// With an answer of this form.
+    /// With an answer in JSON of this shape.
     #[must_use]
-    pub fn answers(self, status: u16, form: AnswerForm) -> Self {
-        Self { answers: Answers { status, form }, ..self }
+    pub fn answers(self, status: u16, shape: Shape) -> Self {
+        Self { status, answer: AnswerForm::Json(shape), ..self }
     }
 
     /// With an answer of this type.
     #[must_use]
     pub fn gives<T: JsonSchema>(self) -> Self {
-        self.answers(200, AnswerForm::Json(shape::<T>))
+        self.answers(200, shape::<T>)
     }
 
     /// With an answer that goes on, as these events.
     #[must_use]
     pub fn streams(self, events: &'static [(&'static str, Shape)]) -> Self {
-        Self { patience: None, ..self.answers(200, AnswerForm::Events(events)) }
+        Self { patience: None, answer: AnswerForm::Events(events), ..self }
     }
 
     /// With so much time.
@@ -189,26 +198,10 @@ pub struct Call {
     pub query: Query,
     /// Its headers.
     pub headers: HeaderMap,
-    /// Its body.
-    pub body: Unread,
+    /// Its body, until it is read. Only its owner can reach it, so that a call can be looked at from several threads.
+    pub body: Mutex<Body>,
     /// What its body takes as values, once it was read.
     pub memory: Option<Held>,
-}
-
-/// A body that is not read yet. Only its owner can reach it, so that a call can be looked at from several threads.
-pub struct Unread(Mutex<Body>);
-
-impl Unread {
-    /// A body of a request.
-    pub fn new(body: Body) -> Self {
-        Self(Mutex::new(body))
-    }
-
-    /// The body; what is left is empty.
-    pub fn take(&mut self) -> Body {
-        let body = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(body, Body::empty())
-    }
 }
 
 impl Call {
@@ -220,10 +213,9 @@ impl Call {
         self.caller.as_ref().ok_or_else(|| Problem::unauthorized("nobody is named"))
     }
 
-    /// A parameter of the path; empty if the path has none of this name.
-    pub fn param(&self, name: &str) -> &str {
-        let found = self.path.iter().find(|(key, _)| key == name);
-        found.map(|(_, value)| value.as_str()).unwrap_or_default()
+    /// A parameter of the path, if the path has one of this name.
+    pub fn param(&self, name: &str) -> Option<&str> {
+        self.path.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     /// The body as a JSON document. What was read cannot be read again.
@@ -235,10 +227,11 @@ impl Call {
         if let Some(caller) = &self.caller {
             self.memory = self.app.memory.of_body(caller.name(), &Bulk::of(&bytes)).await?;
         }
-        let value: serde_json::Value = serde_json::from_slice(&bytes)
-            .map_err(|error| Problem::bad_request(format!("the body is no JSON: {error}")))?;
-        serde_json::from_value(value).map_err(|error| {
-            Problem::invalid(format!("the body is not what is asked for: {error}"), Vec::new())
+        serde_json::from_slice(&bytes).map_err(|error| {
+            if error.is_data() {
+                return Problem::invalid(format!("the body is not what is asked for: {error}"), Vec::new());
+            }
+            Problem::bad_request(format!("the body is no JSON: {error}"))
         })
     }
 
@@ -247,7 +240,8 @@ impl Call {
     /// # Errors
     /// 413 where it is larger, 400 where it ends too early.
     pub async fn bytes(&mut self, bytes_max: usize) -> Result<Bytes, Problem> {
-        read(self.body.take(), bytes_max).await
+        let body = mem::take(self.body.get_mut().unwrap_or_else(PoisonError::into_inner));
+        read(body, bytes_max).await
     }
 
     /// Whether the body has the form that the endpoint takes.
@@ -255,19 +249,23 @@ impl Call {
     /// # Errors
     /// 415 where it has another.
     pub(crate) fn has_form(&self, takes: Takes) -> Result<(), Problem> {
-        let form = self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let form = form.map(|form| form.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
         let wanted = match takes {
             Takes::Nothing => return Ok(()),
-            Takes::Json(_) => "application/json",
+            Takes::Json(_) => JSON,
             Takes::MergePatch => MERGE_PATCH,
             Takes::Wasm => WASM,
         };
-        match form.as_deref() == Some(wanted) {
-            true => Ok(()),
-            false => Err(unsupported(&format!("the body must be {wanted}"))),
+        if form_of(&self.headers) != wanted {
+            return Err(unsupported(&format!("the body must be {wanted}")));
         }
+        Ok(())
     }
+}
+
+/// The form of a body, as its header names it; empty if none does.
+pub(crate) fn form_of(headers: &HeaderMap) -> String {
+    let named = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// Reads a body of so many bytes at most.
@@ -300,6 +298,6 @@ pub fn json(status: StatusCode, document: &impl Serialize) -> Result<Response, P
 pub fn written(status: StatusCode, bytes: impl Into<Body>) -> Response {
     let mut response = Response::new(bytes.into());
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
     response
 }

@@ -3,9 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use axum::{body::Body as Sent, http::Request as Made, response::Response as Given};
+use futures::future::BoxFuture;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::Body;
+use pintle_core::view::document::problem::Refusal;
 use pintle_modules::Budget;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
@@ -15,12 +17,12 @@ use crate::{
     app::{About, App, REQUESTS},
     assets::Assets,
     caller::Caller,
-    documents::NoViews,
+    documents::{DocumentView, Provider},
     door::{Door, local::Local},
-    feed::Hub,
     memory::Memory,
     token::Token,
     users::{User, Users},
+    watches::Watches,
     workshop::Shop,
 };
 
@@ -130,15 +132,21 @@ pub(crate) fn users() -> Users {
 
 /// What serves behind a door, and knows Ann.
 pub(crate) fn app(door: Door, upstream: kube::Client) -> Arc<App> {
-    app_of(users(), door, upstream)
+    app_of(users(), door, upstream, Arc::new(NoViews))
 }
 
 /// What serves behind a door, and knows nobody yet.
 pub(crate) fn app_of_strangers(door: Door, upstream: kube::Client) -> Arc<App> {
-    app_of(Users::default(), door, upstream)
+    app_of(Users::default(), door, upstream, Arc::new(NoViews))
 }
 
-fn app_of(users: Users, door: Door, upstream: kube::Client) -> Arc<App> {
+/// What serves these documents behind a door, and knows these users.
+pub(crate) fn app_of(
+    users: Users,
+    door: Door,
+    upstream: kube::Client,
+    documents: Arc<dyn Provider>,
+) -> Arc<App> {
     let (_, stopping) = watch::channel(false);
     let about = About { version: "0.1.0".into(), cluster: "https://api.test".into(), context: None };
     Arc::new(App {
@@ -146,15 +154,31 @@ fn app_of(users: Users, door: Door, upstream: kube::Client) -> Arc<App> {
         upstream,
         memory: memory(),
         assets: Assets::Embedded,
-        documents: Arc::new(NoViews),
+        documents,
         about,
         serves_tls: false,
         stopping,
         users,
         requests: Semaphore::new(REQUESTS),
-        hub: Hub::default(),
+        watches: Watches::default(),
         shop: Shop::default(),
     })
+}
+
+struct NoViews;
+
+impl Provider for NoViews {
+    fn view<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a Caller,
+    ) -> BoxFuture<'a, Result<Option<Arc<DocumentView>>, Refusal>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn paths<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, Result<Vec<String>, Refusal>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 }
 
 /// The door of a cluster, called `console.test`.

@@ -5,13 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::place;
-
 /// How many characters of a note are passed on.
 pub(crate) const NOTE_CHARS_MAX: usize = 1 << 10;
-
-/// Who Pintle's Events come from.
-const REPORTER: &str = "pintle";
 
 /// Something that happened to an object.
 // Browsers have an Event of their own.
@@ -87,10 +82,4 @@ pub(crate) fn reduced(event: &Value) -> Event {
         regarding,
         reporter: first_of(&[&["reportingController"], &["deprecatedSource", "component"]]),
     }
-}
-
-/// Whether an Event is about what the console shows.
-pub(crate) fn is_ours(event: &Event) -> bool {
-    let group = event.regarding.api_version.split_once('/').map_or("", |(group, _)| group);
-    event.reporter.starts_with(REPORTER) || place::is_custom(group)
 }

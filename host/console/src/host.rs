@@ -1,7 +1,7 @@
 //! The host: which version serves this, and who leads.
 
 use axum::response::Response;
-use http::{Method, StatusCode};
+use http::StatusCode;
 use pintle_core::object;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -41,16 +41,8 @@ struct Leader {
 
 /// The endpoints of this file.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(
-            Method::GET,
-            "/api/v1/host",
-            "getHost",
-            "Which version serves this, and which host leads",
-            |call| Box::pin(get(call)),
-        )
-        .gives::<Host>(),
-    ]
+    let summary = "Which version serves this, and which host leads";
+    vec![Endpoint::get("/api/v1/host", "getHost", summary, get).gives::<Host>()]
 }
 
 async fn get(call: Call) -> Result<Response, Problem> {

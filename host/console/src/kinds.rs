@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::response::Response;
 use futures::{StreamExt, TryStreamExt, stream};
-use http::{Method, StatusCode};
+use http::StatusCode;
 use pintle_core::object;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    caller::{AT_ONCE, Ask, Caller, PAGE},
+    caller::{AT_ONCE, Ask, Caller},
     discovery::{self, Served},
     endpoint::{self, Call, Endpoint},
     place::{self, Resource},
@@ -56,18 +56,11 @@ struct Kind {
     short_names: Vec<String>,
     /// The Reconcilers that are for it.
     reconcilers: Vec<String>,
-    /// Where its objects are served as documents, if they are.
-    rest: Option<String>,
 }
 
 /// The endpoints of this file.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(Method::GET, "/api/v1/kinds", "listKinds", "The kinds of roots", |call| {
-            Box::pin(list(call))
-        })
-        .gives::<Kinds>(),
-    ]
+    vec![Endpoint::get("/api/v1/kinds", "listKinds", "The kinds of roots", list).gives::<Kinds>()]
 }
 
 /// All Reconcilers, as the caller may read them.
@@ -76,17 +69,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
 /// Why they cannot be listed.
 pub(crate) async fn reconcilers(caller: &Caller) -> Result<Vec<Value>, Problem> {
     let place = Resource::new("pintle.dev", "v1alpha1", "reconcilers").everywhere();
-    let mut found = Vec::new();
-    let mut next = None;
-    loop {
-        let ask = Ask::get(place.path()).with_some("continue", next.take());
-        let listed = reading::page(caller, &ask, PAGE, |reconciler| Some((reconciler, 0))).await?;
-        found.extend(listed.items);
-        next = listed.next;
-        if next.is_none() {
-            return Ok(found);
-        }
-    }
+    reading::all(caller, &Ask::get(place.path()), Some).await
 }
 
 async fn list(call: Call) -> Result<Response, Problem> {
@@ -100,16 +83,6 @@ async fn list(call: Call) -> Result<Response, Problem> {
         }
         Err(problem) => return Err(problem),
     };
-    // Where the documents are is not worth an error: the kinds are.
-    for document in call.app.documents.paths(caller).await.unwrap_or_default() {
-        let is_of = |kind: &&mut Kind| {
-            kind.plural == document.plural
-                && document.api_version == format!("{}/{}", kind.group, kind.version)
-        };
-        for kind in items.iter_mut().filter(is_of) {
-            kind.rest = Some(format!("/{}", document.path));
-        }
-    }
     items.sort();
     endpoint::json(StatusCode::OK, &Kinds { items, unread })
 }
@@ -187,7 +160,6 @@ fn kind_of(api_version: &str, served: &Served, reconcilers: Vec<String>) -> Opti
         namespaced: served.namespaced,
         short_names: served.short_names.clone(),
         reconcilers,
-        rest: None,
     })
 }
 
@@ -210,13 +182,9 @@ mod tests {
             }
             "/apis/pintle.dev/v1alpha1/reconcilers" => refused(403, "Forbidden", "no"),
             "/apis" => {
+                let groups = ["apps", "a.example", "rbac.authorization.k8s.io", "pintle.dev", "down.example"];
                 let group = |name: &str| json!({"name": name, "preferredVersion": {"groupVersion": format!("{name}/v1")}});
-                {
-                    let groups =
-                        ["apps", "a.example", "rbac.authorization.k8s.io", "pintle.dev", "down.example"]
-                            .map(group);
-                    (200, json!({"groups": groups}))
-                }
+                (200, json!({"groups": groups.map(group)}))
             }
             "/apis/a.example/v1" => (
                 200,
@@ -240,7 +208,7 @@ mod tests {
             (
                 200,
                 json!({"unread": null, "items": [{"group": "a.example", "version": "v1", "plural": "rooms", "kind": "Room",
-                "namespaced": true, "shortNames": ["rm"], "reconcilers": ["one", "two"], "rest": null}]})
+                "namespaced": true, "shortNames": ["rm"], "reconcilers": ["one", "two"]}]})
             )
         );
     }

@@ -94,10 +94,10 @@ impl Memory {
     /// 429 when there is none in time.
     pub(crate) async fn of_body(&self, user: &str, bulk: &Bulk) -> Result<Option<Held>, Problem> {
         let bytes = times(WRITTEN, bulk);
-        match bytes > UNRESERVED_BYTES {
-            true => self.hold(user, bytes).await.map(Some),
-            false => Ok(None),
+        if bytes <= UNRESERVED_BYTES {
+            return Ok(None);
         }
+        self.hold(user, bytes).await.map(Some)
     }
 
     #[cfg(test)]

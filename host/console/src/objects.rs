@@ -1,14 +1,14 @@
 //! Custom resources of every kind: roots, and the host's own objects. What a caller may do with them is the API server's to decide.
 
 use axum::response::Response;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json, value::to_raw_value};
 
 use crate::{
     caller::{Answer, Ask},
-    endpoint::{self, AnswerForm, Call, Endpoint, MERGE_PATCH, Takes, any_object},
+    endpoint::{self, Call, Endpoint, MERGE_PATCH, Takes, any_object},
     place::{Place, Resource},
     problem::{Cause, Problem},
     query::Form,
@@ -24,15 +24,8 @@ pub(crate) const FIELD_MANAGER: &str = "pintle-console";
 const LIMIT: u64 = 500;
 const LIMIT_MAX: u64 = 1000;
 
-/// The longest selector or search, in bytes.
-const TEXT_BYTES_MAX: usize = 4 << 10;
-
-/// The path of a kind, and of its objects.
+/// The path of a kind.
 const ALL: &str = "/api/v1/objects/{group}/{version}/{plural}";
-const IN_NAMESPACE: &str = "/api/v1/objects/{group}/{version}/{plural}/namespaces/{namespace}";
-const IN_CLUSTER: &str = "/api/v1/objects/{group}/{version}/{plural}/cluster";
-const OF_NAMESPACE: &str = "/api/v1/objects/{group}/{version}/{plural}/namespaces/{namespace}/{name}";
-const OF_CLUSTER: &str = "/api/v1/objects/{group}/{version}/{plural}/cluster/{name}";
 
 const DRY_RUN: (&str, Form, &str) = ("dryRun", Form::Word(&["All"]), "All: check, and change nothing");
 
@@ -51,121 +44,73 @@ pub(crate) struct Page<T = Row> {
     pub(crate) items: Vec<T>,
 }
 
-/// The endpoints of this file. Objects in a namespace and objects in none have paths of their own, so that no name can be taken for another.
+/// Two lines of the route table: for objects in a namespace and for objects in none, so that no name can be taken for another.
+pub(crate) fn of_object(
+    below: &str,
+    [in_namespace, in_cluster]: [&'static str; 2],
+    line: impl Fn(String, &'static str) -> Endpoint,
+) -> [Endpoint; 2] {
+    [("/namespaces/{namespace}", in_namespace), ("/cluster", in_cluster)]
+        .map(|(scope, id)| line(format!("{ALL}{scope}{below}"), id))
+}
+
+/// The endpoints of this file.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
-    let object = AnswerForm::Json(any_object);
-    let mut all = vec![
-        Endpoint::new(Method::GET, ALL, "listObjects", "Objects of a kind, as rows", |call| {
-            Box::pin(list(call))
-        })
-        .query(&[
-            ("namespace", Form::Text, "Those of this namespace"),
-            ("labelSelector", Form::Text, "Those with these labels"),
-            ("fieldSelector", Form::Text, "Those with these fields"),
-            (
-                "search",
-                Form::Text,
-                "Those with this in their name. A page may then be shorter than its limit",
-            ),
-            ("limit", Form::Number(1, LIMIT_MAX), "How many rows a page has at most; 500 unless it is said"),
-            ("continue", Form::Text, "What the page before gave"),
-            ("fields", Form::Text, "Paths of fields that rows are to have, with commas between them"),
-        ])
-        .gives::<Page>(),
-    ];
-    let places = [
-        (
-            IN_NAMESPACE,
-            OF_NAMESPACE,
-            ["createObject", "getObject", "replaceObject", "patchObject", "deleteObject"],
-        ),
-        (
-            IN_CLUSTER,
-            OF_CLUSTER,
-            [
-                "createClusterObject",
-                "getClusterObject",
-                "replaceClusterObject",
-                "patchClusterObject",
-                "deleteClusterObject",
-            ],
-        ),
-    ];
-    for (within, of, [create_id, get_id, replace_id, patch_id, delete_id]) in places {
-        all.extend([
-            Endpoint::new(Method::POST, within, create_id, "Create an object", |call| Box::pin(create(call)))
-                .query(&[DRY_RUN])
-                .takes(Takes::Json(any_object))
-                .answers(201, object),
-            Endpoint::new(Method::GET, of, get_id, "An object, whole", |call| Box::pin(get(call)))
-                .answers(200, object),
-            Endpoint::new(
-                Method::PUT,
-                of,
-                replace_id,
-                "Replace an object. It must be as its metadata.resourceVersion, or If-Match, says",
-                |call| Box::pin(replace(call)),
-            )
-            .query(&[DRY_RUN])
-            .takes(Takes::Json(any_object))
-            .answers(200, object),
-            Endpoint::new(Method::PATCH, of, patch_id, "Merge a patch into an object", |call| {
-                Box::pin(patch(call))
-            })
-            .query(&[DRY_RUN])
-            .takes(Takes::MergePatch)
-            .answers(200, object),
-            Endpoint::new(Method::DELETE, of, delete_id, "Delete an object", |call| Box::pin(delete(call)))
-                .query(&[
-                    DRY_RUN,
-                    ("uid", Form::Text, "Only if it is still this one"),
-                    (
-                        "propagationPolicy",
-                        Form::Word(&["Background", "Foreground", "Orphan"]),
-                        "What becomes of the objects that it owns",
-                    ),
-                ])
-                .answers(200, object),
+    let list = Endpoint::get(ALL, "listObjects", "Objects of a kind, as rows", list).query(&[
+        ("namespace", Form::Text, "Those of this namespace"),
+        ("labelSelector", Form::Text, "Those with these labels"),
+        ("fieldSelector", Form::Text, "Those with these fields"),
+        ("search", Form::Text, "Those with this in their name. A page may then be shorter than its limit"),
+        ("limit", Form::Number(1, LIMIT_MAX), "How many rows a page has at most; 500 unless it is said"),
+        ("continue", Form::Text, "What the page before gave"),
+        ("fields", Form::Text, "Paths of fields that rows are to have, with commas between them"),
+    ]);
+    let policy = Form::Word(&["Background", "Foreground", "Orphan"]);
+    let mut all = vec![list.gives::<Page>()];
+    all.extend(of_object("", ["createObject", "createClusterObject"], |path, id| {
+        let create = Endpoint::new(Method::POST, path, id, "Create an object", create);
+        create.query(&[DRY_RUN]).takes(Takes::Json(any_object)).answers(201, any_object)
+    }));
+    all.extend(of_object("/{name}", ["getObject", "getClusterObject"], |path, id| {
+        Endpoint::get(path, id, "An object, whole", get).answers(200, any_object)
+    }));
+    all.extend(of_object("/{name}", ["patchObject", "patchClusterObject"], |path, id| {
+        let patch = Endpoint::new(Method::PATCH, path, id, "Merge a patch into an object", patch);
+        patch.query(&[DRY_RUN]).takes(Takes::MergePatch).answers(200, any_object)
+    }));
+    all.extend(of_object("/{name}", ["deleteObject", "deleteClusterObject"], |path, id| {
+        let delete = Endpoint::new(Method::DELETE, path, id, "Delete an object", delete).query(&[
+            DRY_RUN,
+            ("uid", Form::Text, "Only if it is still this one"),
+            ("propagationPolicy", policy, "What becomes of the objects that it owns"),
         ]);
-    }
+        delete.answers(200, any_object)
+    }));
     all
 }
 
 /// The resource that a path names.
 pub(crate) fn resource(call: &Call) -> Result<Resource, Problem> {
-    Resource::custom(call.param("group"), call.param("version"), call.param("plural"))
+    Resource::custom(["group", "version", "plural"].map(|name| call.param(name).unwrap_or_default()))
 }
 
 /// The collection that a path names.
 fn within(call: &Call) -> Result<Place, Problem> {
-    let namespace =
-        Some(call.param("namespace")).filter(|_| call.path.iter().any(|(name, _)| name == "namespace"));
-    Place::within(&resource(call)?, namespace)
+    Place::within(&resource(call)?, call.param("namespace"))
 }
 
 /// The object that a path names.
 pub(crate) fn place(call: &Call) -> Result<Place, Problem> {
-    within(call)?.named(call.param("name"))
-}
-
-/// Text of a query, if it is not too long.
-pub(crate) fn text<'a>(call: &'a Call, name: &str) -> Result<Option<&'a str>, Problem> {
-    match call.query.text(name) {
-        Some(text) if text.len() > TEXT_BYTES_MAX => {
-            Err(Problem::bad_request(format!("the parameter {name} has more than {TEXT_BYTES_MAX} bytes")))
-        }
-        text => Ok(text),
-    }
+    within(call)?.named(call.param("name").unwrap_or_default())
 }
 
 async fn list(call: Call) -> Result<Response, Problem> {
     let place = Place::within(&resource(&call)?, call.query.text("namespace"))?;
     let fields = Fields::read(call.query.text("fields"))?;
-    let search = text(&call, "search")?.map(str::to_lowercase);
-    let ask = Ask::get(place.path())
-        .with_some("labelSelector", text(&call, "labelSelector")?)
-        .with_some("fieldSelector", text(&call, "fieldSelector")?)
-        .with_some("continue", text(&call, "continue")?);
+    let search = call.query.text("search").map(str::to_lowercase);
+    let ask = ["labelSelector", "fieldSelector", "continue"]
+        .into_iter()
+        .fold(Ask::get(place.path()), |ask, name| ask.with_some(name, call.query.text(name)));
     let is_found = |row: &Row| search.as_ref().is_none_or(|search| row.name.contains(search.as_str()));
     let row = |object| {
         let row = Some(rows::row(&object, &fields)).filter(is_found)?;
@@ -175,11 +120,8 @@ async fn list(call: Call) -> Result<Response, Problem> {
         Some((text, bytes))
     };
     let limit = call.query.number("limit").unwrap_or(LIMIT);
-    let listed =
-        reading::page(call.caller()?, &ask, limit, row).await.map_err(|problem| match place.namespace {
-            None => session::hint(problem),
-            Some(_) => problem,
-        })?;
+    let listed = reading::page(call.caller()?, &ask, limit, row).await;
+    let listed = if place.namespace.is_some() { listed? } else { listed.map_err(session::hint)? };
     let Listed { version, next, remaining, items } = listed;
     endpoint::json(StatusCode::OK, &Page { resource_version: version, r#continue: next, remaining, items })
 }
@@ -191,47 +133,22 @@ async fn get(call: Call) -> Result<Response, Problem> {
 
 async fn create(mut call: Call) -> Result<Response, Problem> {
     let place = within(&call)?;
-    let object = object(&mut call).await?;
-    let ask = Ask::json(Method::POST, place.path(), &object);
-    write(&call, ask).await
-}
-
-async fn replace(mut call: Call) -> Result<Response, Problem> {
-    let place = place(&call)?;
-    let mut object = object(&mut call).await?;
-    match if_match(&call.headers)? {
-        Some(version) => set_version(&mut object, version)?,
-        None if version(&object).is_some() => {}
-        None => {
-            let status = StatusCode::PRECONDITION_REQUIRED;
-            let detail =
-                "say which version you replace: by metadata.resourceVersion, or by the header If-Match";
-            return Err(Problem::new(status, detail).because("VersionRequired"));
-        }
-    }
-    let ask = Ask::json(Method::PUT, place.path(), &object);
+    let ask = Ask::json(Method::POST, place.path(), &object(&mut call).await?);
     write(&call, ask).await
 }
 
 async fn patch(mut call: Call) -> Result<Response, Problem> {
     let place = place(&call)?;
-    let mut patch = object(&mut call).await?;
-    if let Some(version) = if_match(&call.headers)? {
-        set_version(&mut patch, version)?;
-    }
-    let mut ask = Ask::json(Method::PATCH, place.path(), &patch);
-    ask.body = ask.body.map(|(_, bytes)| (MERGE_PATCH, bytes));
-    write(&call, ask).await
+    let ask = Ask::json(Method::PATCH, place.path(), &object(&mut call).await?);
+    write(&call, Ask { body: ask.body.map(|(_, bytes)| (MERGE_PATCH, bytes)), ..ask }).await
 }
 
 async fn delete(call: Call) -> Result<Response, Problem> {
     let place = place(&call)?;
-    let uid = text(&call, "uid")?;
-    let version = if_match(&call.headers)?;
     let options = json!({
         "apiVersion": "v1", "kind": "DeleteOptions",
         "propagationPolicy": call.query.text("propagationPolicy").unwrap_or("Background"),
-        "preconditions": {"uid": uid, "resourceVersion": version},
+        "preconditions": {"uid": call.query.text("uid")},
         "dryRun": call.query.text("dryRun").into_iter().collect::<Vec<_>>(),
     });
     let answer = call.caller()?.ask(Ask::json(Method::DELETE, place.path(), &options)).await?;
@@ -265,51 +182,15 @@ fn named(mut problem: Problem) -> Problem {
 }
 
 fn shown(answer: &Answer) -> Result<Response, Problem> {
-    let object = rows::whole(answer.json()?);
-    let etag = version(&object).and_then(|version| HeaderValue::from_str(&format!("\"{version}\"")).ok());
-    let mut response = endpoint::json(answer.code, &object)?;
-    if let Some(etag) = etag {
-        response.headers_mut().insert(header::ETAG, etag);
-    }
-    Ok(response)
+    endpoint::json(answer.code, &rows::whole(answer.json()?))
 }
 
 async fn object(call: &mut Call) -> Result<Value, Problem> {
     let object: Value = call.json().await?;
-    match object.is_object() {
-        true => Ok(object),
-        false => Err(Problem::bad_request("the body is no object")),
+    if !object.is_object() {
+        return Err(Problem::bad_request("the body is no object"));
     }
-}
-
-fn version(object: &Value) -> Option<&str> {
-    pintle_core::object::text(object, &["metadata", "resourceVersion"]).filter(|version| !version.is_empty())
-}
-
-/// The version that a client means by If-Match.
-fn if_match(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
-    let wrong = || Problem::bad_request("If-Match is a resourceVersion in quotes");
-    let text = value.to_str().map_err(|_| wrong())?.trim();
-    let version = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).ok_or_else(wrong)?;
-    match !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        true => Ok(Some(version.to_owned())),
-        false => Err(wrong()),
-    }
-}
-
-fn set_version(object: &mut Value, wanted: String) -> Result<(), Problem> {
-    if version(object).is_some_and(|version| version != wanted) {
-        return Err(Problem::bad_request("If-Match and metadata.resourceVersion name two versions"));
-    }
-    let metadata = object.as_object_mut().map(|object| object.entry("metadata").or_insert_with(|| json!({})));
-    match metadata.and_then(Value::as_object_mut) {
-        Some(metadata) => {
-            metadata.insert("resourceVersion".into(), wanted.into());
-            Ok(())
-        }
-        None => Err(Problem::bad_request("the metadata are no object")),
-    }
+    Ok(object)
 }
 
 #[cfg(test)]

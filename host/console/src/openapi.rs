@@ -28,7 +28,7 @@ pub fn document(endpoints: &[Endpoint]) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     for endpoint in endpoints {
         let operation = operation(endpoint, &problem, &mut answers, &mut bodies);
-        let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
+        let path = paths.entry(endpoint.path.as_str()).or_insert_with(|| json!({}));
         path[endpoint.method.as_str().to_ascii_lowercase()] = operation;
     }
     let mut schemas = answers.take_definitions(true);
@@ -59,25 +59,19 @@ fn operation(
         .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
         .collect();
     parameters.extend(endpoint.query.iter().map(parameter));
-    let answer = endpoint.answers;
-    let content = match answer.form {
-        AnswerForm::Nothing => None,
-        AnswerForm::Json(shape) => Some(json!({"application/json": {"schema": shape(answers)}})),
+    let content = match endpoint.answer {
+        AnswerForm::Json(shape) => json!({"application/json": {"schema": shape(answers)}}),
         AnswerForm::Events(events) => {
             let events = events.iter().map(|(name, shape)| ((*name).to_owned(), json!(shape(answers))));
             let events: Map<String, Value> = events.collect();
-            Some(json!({"text/event-stream": {"schema": {"type": "string"}, "x-events": events}}))
+            json!({"text/event-stream": {"schema": {"type": "string"}, "x-events": events}})
         }
-        AnswerForm::Text => Some(json!({"text/plain": {"schema": {"type": "string"}}})),
+        AnswerForm::Text => json!({"text/plain": {"schema": {"type": "string"}}}),
     };
-    let mut success = json!({"description": "What was asked for"});
-    if let Some(content) = content {
-        success["content"] = content;
-    }
     let mut operation = json!({
         "operationId": endpoint.id, "summary": endpoint.summary, "parameters": parameters,
         "responses": {
-            answer.status.to_string(): success,
+            endpoint.status.to_string(): {"description": "What was asked for", "content": content},
             "default": {"description": "Why not", "content": {PROBLEM_JSON: {"schema": problem}}},
         },
     });
@@ -125,7 +119,7 @@ mod tests {
         assert_eq!(ids.len(), endpoints.len(), "two operations have one name");
         for endpoint in &endpoints {
             let method = endpoint.method.as_str().to_ascii_lowercase();
-            let operation = &document["paths"][endpoint.path][&method];
+            let operation = &document["paths"][&endpoint.path][&method];
             assert_eq!(operation["operationId"], endpoint.id, "{} {}", method, endpoint.path);
             let has_body = !matches!(endpoint.takes, Takes::Nothing);
             assert_eq!(operation.get("requestBody").is_some(), has_body, "{}", endpoint.id);

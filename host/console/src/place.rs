@@ -48,16 +48,14 @@ impl Resource {
     ///
     /// # Errors
     /// 404 for every other one: these routes are for custom resources.
-    pub fn custom(group: &str, version: &str, plural: &str) -> Result<Self, Problem> {
-        let is_sound =
-            is_custom(group) && syntax::is_rfc_1035_label(version) && syntax::is_rfc_1035_label(plural);
-        match is_sound {
-            true => Ok(Self::new(group, version, plural)),
-            false => Err(Problem::not_found(
-                "no custom resource has these names: GROUP/VERSION/PLURAL, as in \
-                                             deployments.example.com/v1/darkrooms",
-            )),
+    pub fn custom(names: [&str; 3]) -> Result<Self, Problem> {
+        let [group, ..] = names;
+        if !is_custom(group) {
+            return Err(Problem::not_found(
+                "no custom resource has these names: GROUP/VERSION/PLURAL, as in deployments.example.com/v1/darkrooms",
+            ));
         }
+        Self::any(names)
     }
 
     /// A resource of any kind by names that come from outside.
@@ -65,21 +63,17 @@ impl Resource {
     /// # Errors
     /// 404 for what can be no name.
     pub fn any([group, version, plural]: [&str; 3]) -> Result<Self, Problem> {
-        let is_sound = (group.is_empty() || syntax::is_subdomain(group))
-            && syntax::is_rfc_1035_label(version)
-            && syntax::is_rfc_1035_label(plural);
-        match is_sound {
-            true => Ok(Self::new(group, version, plural)),
-            false => Err(Problem::not_found("no resource has these names: GROUP/VERSION/PLURAL")),
+        let is_group = group.is_empty() || syntax::is_subdomain(group);
+        if !is_group || !syntax::is_rfc_1035_label(version) || !syntax::is_rfc_1035_label(plural) {
+            return Err(Problem::not_found("no resource has these names: GROUP/VERSION/PLURAL"));
         }
+        Ok(Self::new(group, version, plural))
     }
 
     /// The group and version as objects name them.
     pub fn api_version(&self) -> String {
-        match self.group.is_empty() {
-            true => self.version.clone(),
-            false => format!("{}/{}", self.group, self.version),
-        }
+        let Self { group, version, .. } = self;
+        if group.is_empty() { version.clone() } else { format!("{group}/{version}") }
     }
 
     /// All of its objects.
@@ -94,14 +88,11 @@ impl Place {
     /// # Errors
     /// 400 when it can be no namespace.
     pub fn within(resource: &Resource, namespace: Option<&str>) -> Result<Self, Problem> {
-        match namespace {
-            Some(name) if !syntax::is_label(name) => Err(Problem::bad_request(
-                "a namespace's name has lower-case letters, digits and '-', at most 63",
-            )),
-            namespace => {
-                Ok(Self { resource: resource.clone(), namespace: namespace.map(Into::into), name: None })
-            }
+        if namespace.is_some_and(|name| !syntax::is_label(name)) {
+            let message = "a namespace's name has lower-case letters, digits and '-', at most 63";
+            return Err(Problem::bad_request(message));
         }
+        Ok(Self { resource: resource.clone(), namespace: namespace.map(Into::into), name: None })
     }
 
     /// One object of these, by a name that comes from outside.
@@ -109,21 +100,18 @@ impl Place {
     /// # Errors
     /// 400 when it can be no name.
     pub fn named(self, name: &str) -> Result<Self, Problem> {
-        match syntax::is_subdomain(name) {
-            true => Ok(Self { name: Some(name.into()), ..self }),
-            false => {
-                Err(Problem::bad_request("a name has lower-case letters, digits, '-' and '.', at most 253"))
-            }
+        if !syntax::is_subdomain(name) {
+            let message = "a name has lower-case letters, digits, '-' and '.', at most 253";
+            return Err(Problem::bad_request(message));
         }
+        Ok(Self { name: Some(name.into()), ..self })
     }
 
     /// Its path.
     pub fn path(&self) -> String {
         let Resource { group, version, plural } = &self.resource;
-        let mut path = match group.is_empty() {
-            true => format!("/api/{version}"),
-            false => format!("/apis/{group}/{version}"),
-        };
+        let mut path =
+            if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
         if let Some(namespace) = &self.namespace {
             path.push_str("/namespaces/");
             path.push_str(namespace);
@@ -144,35 +132,23 @@ mod tests {
 
     #[test]
     fn only_custom_resources_are_served() {
-        assert!(Resource::custom("deployments.example.com", "v1", "darkrooms").is_ok());
-        assert!(Resource::custom("pintle.dev", "v1alpha1", "modules").is_ok());
-        for group in [
-            "",
-            "apps",
-            "batch",
-            "rbac.authorization.k8s.io",
-            "k8s.io",
-            "a b.c",
-            "a/../b.c",
-            "A.b",
-            "a.b%2fc",
-        ] {
-            assert_eq!(Resource::custom(group, "v1", "x").unwrap_err().status, 404, "{group}");
+        for names in [["deployments.example.com", "v1", "darkrooms"], ["pintle.dev", "v1alpha1", "modules"]] {
+            assert!(Resource::custom(names).is_ok(), "{names:?}");
         }
-        for (version, plural) in
-            [("", "x"), ("v1/..", "x"), ("v1", ".."), ("v1", "x?watch=1"), ("v1", "x/status")]
+        for group in
+            ["", "apps", "rbac.authorization.k8s.io", "k8s.io", "a b.c", "a/../b.c", "A.b", "a.b%2fc"]
         {
-            assert_eq!(
-                Resource::custom("a.b", version, plural).unwrap_err().status,
-                404,
-                "{version} {plural}"
-            );
+            assert_eq!(Resource::custom([group, "v1", "x"]).unwrap_err().status, 404, "{group}");
+        }
+        for rest in [["", "x"], ["v1/..", "x"], ["v1", ".."], ["v1", "x?watch=1"], ["v1", "x/status"]] {
+            let [version, plural] = rest;
+            assert_eq!(Resource::custom(["a.b", version, plural]).unwrap_err().status, 404, "{rest:?}");
         }
     }
 
     #[test]
     fn a_path_is_built_of_names_alone() {
-        let rooms = Resource::custom("example.com", "v1", "rooms").unwrap();
+        let rooms = Resource::custom(["example.com", "v1", "rooms"]).unwrap();
         let path = |namespace: Option<&str>, name: &str| {
             Place::within(&rooms, namespace).and_then(|place| place.named(name)).map(|place| place.path())
         };

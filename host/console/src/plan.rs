@@ -4,8 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::response::Response;
-use bytes::Bytes;
+use axum::response::{Response, sse::Event};
 use http::{Method, StatusCode};
 use pintle_core::plan::{Inspected, PlannedRoot, Summary};
 use pintle_preview::{self as preview, InspectRequest, ModuleChoice, PlanRequest, PreviewError, Told};
@@ -13,20 +12,16 @@ use pintle_wit::{Kind, syntax};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc},
-    time::Instant,
-};
+use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
-    app::App,
     caller::Caller,
     discovery,
     endpoint::{self, Call, Endpoint, Shape, Takes, any_object, shape},
-    objects,
+    objects::{self, of_object},
     problem::{Problem, Written},
     query::Form,
-    sse::{WAITING, event, events_of},
+    sse::{self, Events, event},
     workshop::Workshop,
 };
 
@@ -81,35 +76,19 @@ const MODULE: (&str, Form, &str) =
 
 /// The endpoints of this file.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
-    let (in_namespace, in_cluster) = (
-        "/api/v1/objects/{group}/{version}/{plural}/namespaces/{namespace}/{name}/inspect",
-        "/api/v1/objects/{group}/{version}/{plural}/cluster/{name}/inspect",
-    );
-    let inspected = "What the guest of a root is asked and answers now, and what that would change";
-    let inspect = |path, id| {
-        Endpoint::new(Method::GET, path, id, inspected, |call| Box::pin(inspect(call)))
-            .query(&[MODULE])
-            .gives::<Inspected>()
-    };
-    let judged = "What the guest would answer if the root were as it is here: the answer of the API server to a dry run, for instance. Nothing is written";
-    let judge = |path, id| {
-        Endpoint::new(Method::POST, path, id, judged, |call| Box::pin(judge(call)))
-            .query(&[MODULE])
-            .takes(Takes::Json(any_object))
-            .gives::<Inspected>()
-    };
     let planned = "What a module would change on every root, and nothing is written: events progress, root, summary and problem";
-    vec![
-        Endpoint::new(Method::POST, "/api/v1/reconcilers/{name}/plan", "plan", planned, |call| {
-            Box::pin(plan(call))
-        })
-        .takes(Takes::Json(shape::<Wanted>))
-        .streams(EVENTS),
-        inspect(in_namespace, "inspect"),
-        inspect(in_cluster, "inspectClusterObject"),
-        judge(in_namespace, "judge"),
-        judge(in_cluster, "judgeClusterObject"),
-    ]
+    let inspected = "What the guest of a root is asked and answers now, and what that would change";
+    let judged = "What the guest would answer if the root were as it is here: the answer of the API server to a dry run, for instance. Nothing is written";
+    let plan = Endpoint::new(Method::POST, "/api/v1/reconcilers/{name}/plan", "plan", planned, plan);
+    let mut all = vec![plan.takes(Takes::Json(shape::<Wanted>)).streams(EVENTS)];
+    all.extend(of_object("/{name}/inspect", ["inspect", "inspectClusterObject"], |path, id| {
+        Endpoint::get(path, id, inspected, inspect).query(&[MODULE]).gives::<Inspected>()
+    }));
+    all.extend(of_object("/{name}/inspect", ["judge", "judgeClusterObject"], |path, id| {
+        let endpoint = Endpoint::new(Method::POST, path, id, judged, judge);
+        endpoint.query(&[MODULE]).takes(Takes::Json(any_object)).gives::<Inspected>()
+    }));
+    all
 }
 
 /// In whose name a preview reads: the caller, and for the bytes of Modules whoever the workshop names.
@@ -119,10 +98,11 @@ fn reads_as(caller: &Caller, workshop: &Workshop) -> preview::Caller {
 }
 
 fn choice(module: Option<&str>) -> Result<Option<ModuleChoice>, Problem> {
-    match module.filter(|name| !name.is_empty()) {
-        Some(name) if !syntax::is_subdomain(name) => Err(Problem::bad_request("this is no name of a Module")),
-        module => Ok(module.map(|name| ModuleChoice::Named(name.into()))),
+    let module = module.filter(|name| !name.is_empty());
+    if module.is_some_and(|name| !syntax::is_subdomain(name)) {
+        return Err(Problem::bad_request("this is no name of a Module"));
     }
+    Ok(module.map(|name| ModuleChoice::Named(name.into())))
 }
 
 fn problem(error: PreviewError) -> Problem {
@@ -146,7 +126,7 @@ async fn judge(mut call: Call) -> Result<Response, Problem> {
 
 async fn inspected(call: &Call, proposed: Option<Value>) -> Result<Response, Problem> {
     let place = objects::place(call)?;
-    let module = choice(objects::text(call, "module")?)?;
+    let module = choice(call.query.text("module"))?;
     let caller = call.caller()?;
     let served = discovery::of_resource(caller, &place.resource).await?;
     let workshop = call.app.shop.workshop()?;
@@ -166,7 +146,7 @@ async fn inspected(call: &Call, proposed: Option<Value>) -> Result<Response, Pro
 }
 
 async fn plan(mut call: Call) -> Result<Response, Problem> {
-    let reconciler = call.param("name").to_owned();
+    let reconciler = call.param("name").unwrap_or_default().to_owned();
     if !syntax::is_subdomain(&reconciler) {
         return Err(Problem::bad_request("this is no name of a Reconciler"));
     }
@@ -180,78 +160,60 @@ async fn plan(mut call: Call) -> Result<Response, Problem> {
         root: wanted.root.filter(|root| !root.is_empty()),
         server: wanted.server,
     };
-    let caller = call.caller()?.clone();
     let workshop = call.app.shop.workshop()?;
-    let place = Arc::clone(&workshop.plans).try_acquire_owned();
-    let place = place.map_err(|_| Problem::busy("other plans are being made", 10))?;
-    let (events, told) = mpsc::channel(WAITING);
-    let making = Making { app: call.app, caller, workshop, request, events, _place: place };
-    tokio::spawn(making.run());
-    Ok(events_of(told))
-}
-
-/// A plan that is being made.
-struct Making {
-    app: Arc<App>,
-    caller: Caller,
-    workshop: Arc<Workshop>,
-    request: PlanRequest,
-    events: mpsc::Sender<Bytes>,
-    /// Given back when the plan ends, however it does.
-    _place: OwnedSemaphorePermit,
-}
-
-impl Making {
-    /// Makes the plan, unless its client goes away.
-    async fn run(self) {
-        let mut stopping = self.app.stopping.clone();
-        let last = tokio::select! {
-            last = tokio::time::timeout(PLAN_TIMEOUT, self.make()) => {
-                last.unwrap_or_else(|_| Err(Problem::too_late("the plan took too long")))
-            }
+    let permit = Arc::clone(&workshop.plans).try_acquire_owned();
+    let permit = permit.map_err(|_| Problem::busy("other plans are being made", 10))?;
+    let caller = reads_as(call.caller()?, &workshop);
+    let mut stopping = call.app.stopping.clone();
+    Ok(sse::follow(|events| async move {
+        let _permit = permit;
+        let made = tokio::time::timeout(PLAN_TIMEOUT, make(&workshop, &caller, &request, &events));
+        let planned = tokio::select! {
+            made = made => made.unwrap_or_else(|_| Err(Problem::too_late("the plan took too long"))),
             Ok(_) = stopping.wait_for(|stops| *stops) => {
                 Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the server stops"))
             }
-            () = self.events.closed() => return,
         };
-        let last = match last {
-            Ok(summary) => event("summary", None, &summary.to_string()),
-            Err(problem) => event("problem", None, &problem.document().to_string()),
-        };
-        // A client that does not read is not waited for.
-        let _ = tokio::time::timeout(Duration::from_secs(30), self.events.send(last)).await;
-    }
+        Ok(match planned {
+            Ok(summary) => event("summary", json!(summary)),
+            Err(problem) => event("problem", problem.document()),
+        })
+    }))
+}
 
-    async fn make(&self) -> Result<Value, Problem> {
-        // What is told is bounded, so that it may wait without a bound.
-        let (tell, mut said) = mpsc::unbounded_channel::<Bytes>();
-        let mut telling = Telling { tell, roots: 0, bytes: 0, progressed: None, is_cut: false };
-        let caller = reads_as(&self.caller, &self.workshop);
-        let forward = async {
-            while let Some(event) = said.recv().await {
-                if self.events.send(event).await.is_err() {
-                    break;
-                }
-            }
-        };
-        let plan = async {
-            let mut tell = |told: Told| telling.tell(told);
-            let planned = self.workshop.preview.plan(&caller, &self.request, &mut tell).await;
-            let is_cut = telling.is_cut;
-            // Nothing more is told: what waits is sent, and then the forwarding ends.
-            drop(telling);
-            (planned, is_cut)
-        };
-        let ((planned, is_cut), ()) = tokio::join!(plan, forward);
+/// Makes a plan, and tells of each root as soon as it is planned.
+async fn make(
+    workshop: &Workshop,
+    caller: &preview::Caller,
+    request: &PlanRequest,
+    events: &Events,
+) -> Result<Summary, Problem> {
+    // What is told is bounded, so that it may wait without a bound.
+    let (tell, mut said) = mpsc::unbounded_channel::<Event>();
+    let mut telling = Telling { tell, roots: 0, bytes: 0, progressed: None, is_cut: false };
+    let forward = async {
+        while let Some(event) = said.recv().await {
+            events.send(event).await.map_err(|_| Problem::too_late("nobody reads the plan"))?;
+        }
+        Ok::<_, Problem>(())
+    };
+    let plan = async {
+        let mut tell = |told: Told| telling.tell(told);
+        let planned = workshop.preview.plan(caller, request, &mut tell).await;
+        let is_cut = telling.is_cut;
+        // Nothing more is told: what waits is sent, and then the forwarding ends.
+        drop(telling);
         let mut summary = planned.map_err(problem)?;
         summary.limits.truncated |= is_cut;
-        Ok(json!(summary))
-    }
+        Ok::<_, Problem>(summary)
+    };
+    let (summary, ()) = tokio::try_join!(plan, forward)?;
+    Ok(summary)
 }
 
 /// What a plan tells, within its bounds.
 struct Telling {
-    tell: mpsc::UnboundedSender<Bytes>,
+    tell: mpsc::UnboundedSender<Event>,
     roots: usize,
     bytes: usize,
     progressed: Option<Instant>,
@@ -267,17 +229,17 @@ impl Telling {
                     return;
                 }
                 self.progressed = Some(Instant::now());
-                event("progress", None, &json!(Progress { done, total }).to_string())
+                event("progress", json!(Progress { done, total }))
             }
             Told::Root(root) => {
-                let event = event("root", None, &json!(root).to_string());
-                if self.roots >= ROOTS_MAX || self.bytes + event.len() > BYTES_MAX {
+                let root = json!(root).to_string();
+                if self.roots >= ROOTS_MAX || self.bytes + root.len() > BYTES_MAX {
                     self.is_cut = true;
                     return;
                 }
                 self.roots += 1;
-                self.bytes += event.len();
-                event
+                self.bytes += root.len();
+                event("root", root)
             }
         };
         // If nobody listens any more, the plan ends at its next step.
@@ -360,7 +322,7 @@ mod tests {
             telling.tell(Told::Progress { done, total: 5 });
         }
         let count =
-            |said: &mut mpsc::UnboundedReceiver<Bytes>| std::iter::from_fn(|| said.try_recv().ok()).count();
+            |said: &mut mpsc::UnboundedReceiver<Event>| std::iter::from_fn(|| said.try_recv().ok()).count();
         assert_eq!(count(&mut said), 2, "the first and the last");
         let root: PlannedRoot = serde_json::from_value(json!({
             "root": {"apiVersion": "a.example/v1", "kind": "Room", "name": "a", "uid": "u"},

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use axum::{
-    body::Body,
-    response::{IntoResponse, Response},
-};
+use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use kube::core::Status;
 use pintle_core::view::document::problem::Title;
 use pintle_wit::Failure;
 use schemars::JsonSchema;
@@ -173,33 +171,34 @@ impl Problem {
 
     /// What the API server answered instead of what was asked for. Its code, its words and its causes are passed on.
     pub fn of_answer(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
-        let status: Value = serde_json::from_slice(body).unwrap_or_default();
-        let text =
-            |value: &Value, key: &str| bounded(value.get(key).and_then(Value::as_str).unwrap_or_default());
-        let mut detail = text(&status, "message");
-        if detail.is_empty() {
-            detail = match status.is_object() {
-                true => code.canonical_reason().unwrap_or_default().to_owned(),
-                false => bounded(String::from_utf8_lossy(body).trim()),
-            };
-        }
-        let causes = status.pointer("/details/causes").and_then(Value::as_array);
-        let causes = causes.into_iter().flatten().take(CAUSES_MAX).map(|cause| Cause {
-            field: field_of(text(cause, "field")),
-            message: text(cause, "message"),
-            reason: text(cause, "reason"),
-        });
+        let in_words = |_| Status::failure(String::from_utf8_lossy(body).trim(), "");
+        let status: Status = serde_json::from_slice(body).unwrap_or_else(in_words);
+        let problem = Self::of_status(&status.with_code(code.as_u16()));
         let in_header = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        let in_body = || status.pointer("/details/retryAfterSeconds").and_then(Value::as_u64);
-        let reason = Some(text(&status, "reason")).filter(|reason| !reason.is_empty());
+        Self { retry_after: in_header.map(Duration::from_secs).or(problem.retry_after), ..problem }
+    }
+
+    /// What the API server says in a Status.
+    pub fn of_status(status: &Status) -> Self {
+        let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::BAD_GATEWAY);
         // A redirect or such is no answer for a browser.
-        let code =
-            if code.is_client_error() || code.is_server_error() { code } else { StatusCode::BAD_GATEWAY };
+        let is_refusal = code.is_client_error() || code.is_server_error();
+        let code = if is_refusal { code } else { StatusCode::BAD_GATEWAY };
+        let message = Some(status.message.as_str()).filter(|message| !message.is_empty());
+        let detail = message.or(code.canonical_reason()).unwrap_or_default();
+        let details = status.details.as_ref();
+        let causes = details.map(|details| details.causes.as_slice()).unwrap_or_default().iter();
+        let causes = causes.take(CAUSES_MAX).map(|cause| Cause {
+            field: field_of(bounded(&cause.field)),
+            message: bounded(&cause.message),
+            reason: bounded(&cause.reason),
+        });
+        let seconds = details.map(|details| details.retry_after_seconds).filter(|seconds| *seconds > 0);
         Self {
             causes: causes.collect(),
-            reason,
-            retry_after: in_header.or_else(in_body).map(Duration::from_secs),
-            ..Self::new(code, detail)
+            reason: Some(bounded(&status.reason)).filter(|reason| !reason.is_empty()),
+            retry_after: seconds.map(|seconds| Duration::from_secs(seconds.into())),
+            ..Self::new(code, bounded(detail))
         }
     }
 
@@ -232,27 +231,17 @@ impl Problem {
         // Plain data with string keys: writing it as JSON cannot fail.
         serde_json::to_value(written).unwrap_or_default()
     }
-
-    /// The answer for a client that accepts these forms: one that names JSON alone is given JSON.
-    pub fn into_response_for(self, accept: Option<&HeaderValue>) -> Response {
-        let accept = accept.and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-        let plain =
-            accept.contains("application/json") && !accept.contains(PROBLEM_JSON) && !accept.contains("*/*");
-        let form = if plain { "application/json" } else { PROBLEM_JSON };
-        let mut response = Response::new(Body::from(self.document().to_string()));
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(form));
-        if let Some(after) = self.retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs()));
-        }
-        response
-    }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        self.into_response_for(None)
+        let mut response = (self.status, self.document().to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+        if let Some(after) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs()));
+        }
+        response
     }
 }
 
@@ -287,16 +276,5 @@ mod tests {
     fn what_is_no_status_is_told_in_its_own_words_and_a_redirect_is_none() {
         let problem = Problem::of_answer(StatusCode::FOUND, &HeaderMap::new(), b"<html>");
         assert_eq!((problem.status, problem.detail.as_str()), (StatusCode::BAD_GATEWAY, "<html>"));
-    }
-
-    #[test]
-    fn who_names_json_alone_is_given_json() {
-        let form = |accept: &'static str| {
-            let accept = HeaderValue::from_static(accept);
-            Problem::not_found("").into_response_for(Some(&accept)).headers()["content-type"].clone()
-        };
-        assert_eq!(form("application/json"), "application/json");
-        assert_eq!(form("application/json, */*"), "application/problem+json");
-        assert_eq!(form("text/html"), "application/problem+json");
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
 use crate::{
-    caller::{Ask, Caller, REQUEST_TIMEOUT},
+    caller::{Ask, Caller, PAGE, REQUEST_TIMEOUT},
     memory::{Held, UNRESERVED_BYTES, of_text},
     problem::Problem,
 };
@@ -74,13 +74,11 @@ impl Filled {
     /// Adds what is made of one more object. Where it does not fit, says how many objects to ask for instead.
     pub(crate) fn add(&mut self, bytes: usize) -> Result<(), u64> {
         self.bytes += bytes;
-        match self.bytes > PAGE_BYTES_MAX && self.objects > 0 {
-            true => Err(self.objects),
-            false => {
-                self.objects += 1;
-                Ok(())
-            }
+        if self.bytes > PAGE_BYTES_MAX && self.objects > 0 {
+            return Err(self.objects);
         }
+        self.objects += 1;
+        Ok(())
     }
 }
 
@@ -177,8 +175,8 @@ pub(crate) async fn page<T>(
 ) -> Result<Listed<T>, Problem> {
     let mut limit = limit;
     'asked: for _ in 0..TRIES {
-        let mut reading =
-            Reading::of(caller, caller.succeed(ask.clone().first("limit", limit.to_string())).await?);
+        let asked = ask.clone().with("limit", limit.to_string());
+        let mut reading = Reading::of(caller, caller.succeed(asked).await?);
         let (mut items, mut filled) = (Vec::new(), Filled::default());
         while let Some(item) = reading.next().await? {
             // One at a time: a list as values takes many times the memory of its text.
@@ -195,6 +193,27 @@ pub(crate) async fn page<T>(
         return Ok(Listed { version: resource_version, next, remaining: remaining_item_count, items });
     }
     Err(too_large())
+}
+
+/// Reads all pages of a list: what is made of the objects that are wanted.
+///
+/// # Errors
+/// As [`page`].
+pub(crate) async fn all<T>(
+    caller: &Caller,
+    ask: &Ask,
+    mut reduce: impl FnMut(Value) -> Option<T>,
+) -> Result<Vec<T>, Problem> {
+    let (mut items, mut next) = (Vec::new(), None);
+    loop {
+        let ask = ask.clone().with_some("continue", next);
+        let listed = page(caller, &ask, PAGE, |object| Some((reduce(object)?, 0))).await?;
+        items.extend(listed.items);
+        next = listed.next;
+        if next.is_none() {
+            return Ok(items);
+        }
+    }
 }
 
 /// 502: every page that was asked for is too large.

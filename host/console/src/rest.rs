@@ -8,7 +8,6 @@
 //!
 //! What is written here may be a key. Bodies are never logged, and refusals never repeat what stands at a field that is only written.
 
-pub(crate) mod operations;
 mod read;
 mod request;
 mod watch;
@@ -16,7 +15,7 @@ mod write;
 
 use std::sync::Arc;
 
-use axum::{body::Body, extract::Request, response::Response};
+use axum::{extract::Request, response::Response};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use pintle_core::{
@@ -34,6 +33,34 @@ use crate::{
     sending,
 };
 use request::Asked;
+
+/// The parameters of all requests. `operations.json` describes them.
+pub(crate) const PARAMETERS: [&str; 11] = [
+    "continue",
+    "dryRun",
+    "fieldManager",
+    "fieldValidation",
+    "labelSelector",
+    "limit",
+    "namespace",
+    "propagationPolicy",
+    "resourceVersion",
+    "search",
+    "watch",
+];
+
+/// What a method does to one document, or to all of them. A HEAD is a GET whose body is left out.
+pub(crate) fn verb(method: &str, is_one: bool) -> Option<Verb> {
+    match (method, is_one) {
+        ("GET" | "HEAD", false) => Some(Verb::List),
+        ("GET" | "HEAD", true) => Some(Verb::Get),
+        ("POST", false) => Some(Verb::Create),
+        ("PUT", true) => Some(Verb::Update),
+        ("PATCH", true) => Some(Verb::Patch),
+        ("DELETE", true) => Some(Verb::Delete),
+        _ => None,
+    }
+}
 
 /// Whether a path can be one of documents. Whether there is such a view, only its provider knows.
 pub fn is_path(path: &str) -> bool {
@@ -59,8 +86,7 @@ async fn begun(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
     let view = app.documents.view(&target.path, &caller).await?.ok_or_else(not_here)?;
     let asked =
         Asked { app, caller: &caller, view: &view, target: &target, query: &query, headers: &head.headers };
-    let operation = operations::of(&head.method, target.name.is_some());
-    let verb = match operation.map(|operation| operation.verb) {
+    let verb = match verb(head.method.as_str(), target.name.is_some()) {
         Some(Verb::List) if query.is_watch() => Verb::Watch,
         Some(verb) => verb,
         None => return Err(Refusal::not_allowed("this method here").into()),
@@ -88,18 +114,10 @@ async fn begun(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
 
 /// An answer with a document.
 fn document(status: StatusCode, text: String, version: &str) -> Response {
-    let mut response = json(status, text);
+    let mut response = endpoint::written(status, text);
     if let Ok(etag) = HeaderValue::from_str(&format!("\"{version}\"")) {
         response.headers_mut().insert(header::ETAG, etag);
     }
-    response
-}
-
-/// An answer that is JSON already.
-fn json(status: StatusCode, text: String) -> Response {
-    let mut response = Response::new(Body::from(text));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 

@@ -2,7 +2,10 @@
 //!
 //! Every answer, whatever becomes of the request, has the headers of [`headers`](crate::headers).
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use axum::{
     RequestExt, Router,
@@ -11,16 +14,17 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{MethodFilter, MethodRouter, on},
 };
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tower_http::cors::CorsLayer;
 
 use crate::{
     app::App,
     assets::PREFIX,
+    caller::JSON,
     door::origin,
-    endpoint::{Call, Endpoint, MERGE_PATCH, Unread, WASM, unsupported},
+    endpoint::{Call, Endpoint, MERGE_PATCH, WASM, form_of, unsupported},
     headers,
-    problem::Problem,
+    problem::{PROBLEM_JSON, Problem},
     query::Query,
     rest, sending, table,
 };
@@ -29,7 +33,7 @@ use crate::{
 pub fn router(app: Arc<App>) -> Router {
     let mut router = Router::new();
     for endpoint in table::endpoints() {
-        router = router.route(endpoint.path, method(endpoint));
+        router = router.route(&endpoint.path.clone(), method(endpoint));
     }
     router = router
         .method_not_allowed_fallback(|| async {
@@ -62,16 +66,7 @@ fn method(endpoint: Endpoint) -> MethodRouter<Arc<App>> {
         Method::DELETE => MethodFilter::DELETE,
         _ => MethodFilter::GET,
     };
-    on(filter, move |State(app): State<Arc<App>>, request: Request| async move {
-        let accept = request.headers().get(header::ACCEPT).cloned();
-        let mode = app.door.mode_name();
-        run(app, endpoint, request).await.unwrap_or_else(|mut problem| {
-            if problem.status == StatusCode::UNAUTHORIZED {
-                problem.mode = Some(mode);
-            }
-            problem.into_response_for(accept.as_ref())
-        })
-    })
+    on(filter, move |State(app): State<Arc<App>>, request: Request| run(app, endpoint, request))
 }
 
 async fn run(app: Arc<App>, endpoint: Endpoint, mut request: Request) -> Result<Response, Problem> {
@@ -91,7 +86,7 @@ async fn run(app: Arc<App>, endpoint: Endpoint, mut request: Request) -> Result<
         path,
         query,
         headers: head.headers,
-        body: Unread::new(body),
+        body: Mutex::new(body),
         memory: None,
     };
     call.has_form(endpoint.takes)?;
@@ -99,49 +94,50 @@ async fn run(app: Arc<App>, endpoint: Endpoint, mut request: Request) -> Result<
         let _place = if is_known { app.requests.acquire().await.ok() } else { None };
         (endpoint.handler)(call).await
     };
-    let answer = match endpoint.patience {
-        None => answer.await?,
-        Some(patience) => tokio::time::timeout(patience, answer)
-            .await
-            .unwrap_or_else(|_| Err(Problem::too_late("the request took too long")))?,
+    let answer = if let Some(patience) = endpoint.patience {
+        let late = |_| Err(Problem::too_late("the request took too long"));
+        tokio::time::timeout(patience, answer).await.unwrap_or_else(late)
+    } else {
+        answer.await
     };
-    sending::sent(&app, &user, answer).await
+    sending::sent(&app, &user, answer?).await
 }
 
 /// What is no endpoint: documents, pages, and nothing.
-async fn elsewhere(State(app): State<Arc<App>>, request: Request) -> Response {
-    if rest::is_path(request.uri().path()) {
-        let accept = request.headers().get(header::ACCEPT).cloned();
-        return rest::answer(&app, request).await.unwrap_or_else(|mut problem| {
-            if problem.status == StatusCode::UNAUTHORIZED {
-                problem.mode = Some(app.door.mode_name());
-            }
-            problem.into_response_for(accept.as_ref())
-        });
+async fn elsewhere(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
+    let (method, path) = (request.method(), request.uri().path());
+    if rest::is_path(path) {
+        return rest::answer(&app, request).await;
     }
-    let (method, uri, fields) = (request.method().clone(), request.uri().clone(), request.headers().clone());
-    let path = uri.path();
     let is_read = method == Method::GET || method == Method::HEAD;
     if is_read && (path == "/" || path == PREFIX.trim_end_matches('/')) {
-        let to = HeaderValue::from_static(PREFIX);
-        return (StatusCode::FOUND, [(header::LOCATION, to)]).into_response();
+        return Ok((StatusCode::FOUND, [(header::LOCATION, PREFIX)]).into_response());
     }
-    let served = match path.starts_with(PREFIX) {
-        true => app.assets.serve(&method, path, &fields),
-        false => Err(Problem::not_found("there is nothing at this path")),
-    };
-    served.unwrap_or_else(|problem| problem.into_response_for(fields.get(header::ACCEPT)))
+    if !path.starts_with(PREFIX) {
+        return Err(Problem::not_found("there is nothing at this path"));
+    }
+    app.assets.serve(method, path, request.headers())
 }
 
 /// Judges a request before anything else does, and sets the headers of its answer.
 async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let accept = request.headers().get(header::ACCEPT).cloned();
+    let takes_json_alone = takes_json_alone(request.headers());
     let mut response = match admit(&app, &request) {
         Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response_for(accept.as_ref()),
+        Err(problem) => problem.into_response(),
     };
-    headers::secure(response.headers_mut(), app.serves_tls);
+    let headers = response.headers_mut();
+    if takes_json_alone && headers.get(header::CONTENT_TYPE).is_some_and(|form| form == PROBLEM_JSON) {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+    }
+    headers::secure(headers, app.serves_tls);
     response
+}
+
+/// Whether a client names JSON, and neither the form of a problem nor everything.
+fn takes_json_alone(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    accept.contains(JSON) && !accept.contains(PROBLEM_JSON) && !accept.contains("*/*")
 }
 
 fn admit(app: &App, request: &Request) -> Result<(), Problem> {
@@ -158,17 +154,13 @@ fn admit(app: &App, request: &Request) -> Result<(), Problem> {
 
 /// A form of another site can send three content types without being asked for leave: none of ours is one of them.
 fn has_known_form(request: &Request) -> Result<(), Problem> {
-    let needs_form = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
-    let form = request.headers().get(header::CONTENT_TYPE).map(|form| form.to_str().unwrap_or_default());
-    let is_known = |form: &str| {
-        let form = form.split(';').next().unwrap_or_default().trim();
-        ["application/json", MERGE_PATCH, WASM].iter().any(|known| form.eq_ignore_ascii_case(known))
-    };
-    match form {
-        Some(form) if is_known(form) => Ok(()),
-        None if !needs_form => Ok(()),
-        _ => Err(unsupported(&format!("the body must be application/json, {MERGE_PATCH} or {WASM}"))),
+    let headers = request.headers();
+    let may_have_none = !matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
+    let has_none = !headers.contains_key(header::CONTENT_TYPE);
+    if (may_have_none && has_none) || [JSON, MERGE_PATCH, WASM].contains(&form_of(headers).as_str()) {
+        return Ok(());
     }
+    Err(unsupported(&format!("the body must be application/json, {MERGE_PATCH} or {WASM}")))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The schema of a kind, as forms are made of it: what the API server publishes, with everything that it refers to put in its place.
 
 use axum::response::Response;
-use http::{Method, StatusCode};
+use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -38,10 +38,7 @@ struct Described {
 /// The endpoints of this file.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     let path = "/api/v1/schema/{group}/{version}/{plural}";
-    vec![
-        Endpoint::new(Method::GET, path, "getSchema", "The schema of a kind", |call| Box::pin(get(call)))
-            .gives::<Described>(),
-    ]
+    vec![Endpoint::get(path, "getSchema", "The schema of a kind", get).gives::<Described>()]
 }
 
 async fn get(call: Call) -> Result<Response, Problem> {

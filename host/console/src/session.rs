@@ -17,9 +17,6 @@ use crate::{
 /// How many questions one request may ask.
 const CHECKS_MAX: usize = 64;
 
-/// How many namespaces a page has. Of each there are only metadata.
-const NAMESPACES_AT_ONCE: u64 = 1000;
-
 /// Who the caller is, and where it is.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Session {
@@ -61,24 +58,13 @@ struct Namespaces {
 
 /// The endpoints of this file.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
+    let listed = "The namespaces, for who may list them";
     vec![
-        Endpoint::new(Method::GET, "/api/v1/session", "getSession", "Who the caller is", |call| {
-            Box::pin(get(call))
-        })
-        .gives::<Session>(),
-        Endpoint::new(Method::POST, "/api/v1/can", "can", "What the caller may do", |call| {
-            Box::pin(can(call))
-        })
-        .takes(Takes::Json(shape::<Checks>))
-        .gives::<Checked>(),
-        Endpoint::new(
-            Method::GET,
-            "/api/v1/namespaces",
-            "listNamespaces",
-            "The namespaces, for who may list them",
-            |call| Box::pin(namespaces(call)),
-        )
-        .gives::<Namespaces>(),
+        Endpoint::get("/api/v1/session", "getSession", "Who the caller is", get).gives::<Session>(),
+        Endpoint::new(Method::POST, "/api/v1/can", "can", "What the caller may do", can)
+            .takes(Takes::Json(shape::<Checks>))
+            .gives::<Checked>(),
+        Endpoint::get("/api/v1/namespaces", "listNamespaces", listed, namespaces).gives::<Namespaces>(),
     ]
 }
 
@@ -92,7 +78,7 @@ pub(crate) fn hint(mut problem: Problem) -> Problem {
 
 async fn get(call: Call) -> Result<Response, Problem> {
     let caller = call.caller()?;
-    let user = call.app.users.user(caller).await?;
+    let user = call.app.user(caller).await?;
     let about = call.app.about.clone();
     let session = Session {
         mode: call.app.door.mode_name(),
@@ -117,19 +103,9 @@ async fn can(mut call: Call) -> Result<Response, Problem> {
 }
 
 async fn namespaces(call: Call) -> Result<Response, Problem> {
-    let caller = call.caller()?;
-    let mut items = Vec::new();
-    let mut next = None;
-    loop {
-        let ask = Ask::get("/api/v1/namespaces".into()).accepting(METADATA_OF_ALL);
-        let name = |namespace| Some((pintle_core::object::name(&namespace).to_owned(), 0));
-        let page = reading::page(caller, &ask.with_some("continue", next), NAMESPACES_AT_ONCE, name).await?;
-        items.extend(page.items);
-        next = page.next;
-        if next.is_none() {
-            break;
-        }
-    }
+    let ask = Ask::get("/api/v1/namespaces".into()).accepting(METADATA_OF_ALL);
+    let name = |namespace| Some(pintle_core::object::name(&namespace).to_owned());
+    let mut items = reading::all(call.caller()?, &ask, name).await?;
     items.sort();
     endpoint::json(StatusCode::OK, &Namespaces { items })
 }

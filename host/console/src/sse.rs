@@ -1,56 +1,73 @@
-//! Server-sent events: how they are written, and how long a stream of them lives.
+//! Server-sent events: how a task tells them, and how long a stream of them lives.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, fmt::Display, time::Duration};
 
-use axum::{body::Body, response::Response};
-use bytes::Bytes;
-use futures::stream;
-use http::{HeaderName, HeaderValue, header};
+use axum::response::{
+    IntoResponse, Response,
+    sse::{Event, KeepAlive, Sse},
+};
+use futures::{StreamExt, stream};
+use http::{HeaderName, header};
 use jiff::Timestamp;
+use pintle_runtime::clock;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tokio::{sync::mpsc, time::Instant};
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
 
 /// How long a stream lives at most. A watch that goes on is not authorized again.
 const LIFE: Duration = Duration::from_secs(600);
 
-/// How often something is written although nothing happens, so that proxies keep the connection and a client that is gone is noticed.
-pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How many events wait for a client that reads slowly, and how long one waits.
+const WAITING: usize = 16;
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is written then: a comment.
-pub(crate) const ALIVE: Bytes = Bytes::from_static(b":\n\n");
+/// Where a task tells its events.
+#[derive(Clone)]
+pub(crate) struct Events(mpsc::Sender<Event>);
 
-/// How many events wait for a client that reads slowly.
-pub(crate) const WAITING: usize = 16;
+/// The client does not read, or has gone.
+#[derive(Debug)]
+pub(crate) struct Gone;
 
-/// An event. Its data is JSON, which has no line ends. A client that comes back names the id of the last.
-pub(crate) fn event(name: &str, id: Option<&str>, data: &str) -> Bytes {
-    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
-    format!("event: {name}\n{id}data: {data}\n\n").into()
+impl Events {
+    /// Tells one.
+    ///
+    /// # Errors
+    /// When nobody reads it.
+    pub(crate) async fn send(&self, event: Event) -> Result<(), Gone> {
+        self.0.send_timeout(event, READ_TIMEOUT).await.map_err(|_| Gone)
+    }
 }
 
-/// The answer that goes on with these events.
-pub(crate) fn events_of(told: mpsc::Receiver<Bytes>) -> Response {
-    let events = stream::unfold(told, |mut told| async move {
-        let event = told.recv().await?;
-        Some((Ok::<_, Infallible>(event), told))
+/// An event with this JSON.
+pub(crate) fn event(name: &str, data: impl Display) -> Event {
+    Event::default().event(name).data(data.to_string())
+}
+
+/// The answer that goes on with the events of a task, and ends with the one that the task returns. The task ends when its client goes away.
+pub(crate) fn follow<F>(task: impl FnOnce(Events) -> F) -> Response
+where
+    F: Future<Output = Result<Event, Gone>> + Send + 'static,
+{
+    let (sender, mut told) = mpsc::channel(WAITING);
+    let events = Events(sender);
+    let running = task(events.clone());
+    tokio::spawn(async move {
+        let last = tokio::select! {
+            last = running => last,
+            () = events.0.closed() => Err(Gone),
+        };
+        if let Ok(last) = last {
+            // Who does not read it has gone.
+            let _ = events.send(last).await;
+        }
     });
-    respond(Body::from_stream(events))
-}
-
-/// The answer that ends with this event.
-pub(crate) fn only(event: Bytes) -> Response {
-    respond(Body::from(event))
-}
-
-fn respond(body: Body) -> Response {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let told = stream::poll_fn(move |context| told.poll_recv(context)).map(Ok::<_, Infallible>);
     // A proxy that waits for more would hold it up.
-    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    response
+    let unbuffered = (HeaderName::from_static("x-accel-buffering"), "no");
+    let headers = [(header::CACHE_CONTROL, "no-store"), unbuffered];
+    (headers, Sse::new(told).keep_alive(KeepAlive::default())).into_response()
 }
 
 /// Why a stream ends.
@@ -67,17 +84,37 @@ pub(crate) enum StreamEnd {
     Unauthorized,
 }
 
-/// When a stream ends at the latest, and why.
-pub(crate) fn end_of_life(
+/// The stream ends.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Bye {
+    /// Why.
+    reason: StreamEnd,
+}
+
+impl StreamEnd {
+    /// The last event of a stream.
+    pub(crate) fn event(self) -> Event {
+        event("bye", json!(Bye { reason: self }))
+    }
+}
+
+/// Ends when a stream must, although nothing is wrong with it, and says why.
+pub(crate) async fn end_of_life(
     expires: Option<Timestamp>,
-    now: Timestamp,
-    instant: Instant,
-) -> (Instant, StreamEnd) {
-    let left =
-        expires.map(|expires| Duration::try_from(now.until(expires).unwrap_or_default()).unwrap_or_default());
-    match left {
-        Some(left) if left < LIFE => (instant + left, StreamEnd::Expired),
-        _ => (instant + LIFE, StreamEnd::Renew),
+    mut stopping: watch::Receiver<bool>,
+) -> StreamEnd {
+    let (left, reason) = life(expires, clock::now());
+    tokio::select! {
+        () = tokio::time::sleep(left) => reason,
+        Ok(_) = stopping.wait_for(|stops| *stops) => StreamEnd::Stopping,
+    }
+}
+
+fn life(expires: Option<Timestamp>, now: Timestamp) -> (Duration, StreamEnd) {
+    let left = |expires| Duration::try_from(now.duration_until(expires)).unwrap_or_default();
+    match expires.map(left) {
+        Some(left) if left < LIFE => (left, StreamEnd::Expired),
+        _ => (LIFE, StreamEnd::Renew),
     }
 }
 
@@ -85,16 +122,13 @@ pub(crate) fn end_of_life(
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn a_stream_ends_with_the_token_or_after_ten_minutes() {
-        let (now, instant) = ("2026-01-01T00:00:00Z".parse().unwrap(), Instant::now());
-        let life = |expires: Option<&str>| {
-            let (ends, why) = end_of_life(expires.map(|time| time.parse().unwrap()), now, instant);
-            (ends.duration_since(instant).as_secs(), why)
-        };
-        assert_eq!(life(None), (600, StreamEnd::Renew));
-        assert_eq!(life(Some("2026-01-01T01:00:00Z")), (600, StreamEnd::Renew));
-        assert_eq!(life(Some("2026-01-01T00:05:00Z")), (300, StreamEnd::Expired));
-        assert_eq!(life(Some("2025-12-31T00:00:00Z")), (0, StreamEnd::Expired));
+    #[test]
+    fn a_stream_ends_with_the_token_or_after_ten_minutes() {
+        let now = "2026-01-01T00:00:00Z".parse().unwrap();
+        let life = |expires: &str| life(Some(expires.parse().unwrap()), now);
+        let renewed = (LIFE, StreamEnd::Renew);
+        assert_eq!((super::life(None, now), life("2026-01-01T01:00:00Z")), (renewed, renewed));
+        assert_eq!(life("2026-01-01T00:05:00Z"), (Duration::from_secs(300), StreamEnd::Expired));
+        assert_eq!(life("2025-12-31T00:00:00Z"), (Duration::ZERO, StreamEnd::Expired));
     }
 }

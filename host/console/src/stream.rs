@@ -1,29 +1,28 @@
-//! One stream for all that a browser shows: up to 32 watches as server-sent events, each the caller's own at the API server.
+//! One stream for all that a browser shows: up to 32 watches as server-sent events.
 //!
-//! Streams of one caller that want the same share a watch ([`crate::feed`]). It begins with the first and ends with the last, so that a
-//! console that is closed costs nothing. [`listener`]: one stream: what it still has to be told, and why it ends.
+//! Each is the caller's own watch at the API server. It ends with the stream, so that a console that is closed costs nothing. [`wanted`]: what
+//! a client asks to see. [`listener`]: one stream: what it still has to be told, and why it ends.
 
 mod listener;
+mod wanted;
 
 use std::borrow::Cow;
 
 use axum::response::Response;
-use http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::mpsc;
 
 use crate::{
     endpoint::{Call, Endpoint, Shape, any_object, shape},
-    feed::wanted::Wanted,
     happening::Event,
     problem::{Problem, Written},
     query::Form,
     rows::Row,
-    sse::{self, StreamEnd},
+    sse::{self, Bye},
 };
 use listener::Listener;
+use wanted::Wanted;
 
 /// How many watches one stream has at most.
 const WATCHES_MAX: usize = 32;
@@ -39,7 +38,7 @@ const EVENTS: &[(&str, Shape)] = &[
     ("bye", shape::<Bye>),
 ];
 
-/// A change of an object. It is written piece by piece, because streams share most of it.
+/// A change of an object. What it has depends on the watch, so that it is written by hand.
 struct ObjectChange;
 
 impl JsonSchema for ObjectChange {
@@ -90,43 +89,35 @@ struct WatchProblem {
     problem: Value,
 }
 
-/// The stream ends.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Bye {
-    /// Why.
-    reason: StreamEnd,
-}
-
 /// The endpoints of this file.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     let summary = "Changes of objects as they happen: events added, modified, deleted, bookmark, reset, problem and bye";
+    let watch = "GROUP/VERSION/PLURAL, and then as wanted ;namespace=N ;name=N ;root=UID ;resourceVersion=V ;fields=a.b,c ;whole=true";
     vec![
-        Endpoint::new(Method::GET, "/api/v1/stream", "stream", summary, |call| Box::pin(open(call)))
-            .query(&[(
-                "watch",
-                Form::Many(WATCHES_MAX),
-                "GROUP/VERSION/PLURAL, and then as wanted ;namespace=N ;name=N ;root=UID ;resourceVersion=V ;fields=a.b,c ;whole=true",
-            )])
+        Endpoint::get("/api/v1/stream", "stream", summary, open)
+            .query(&[("watch", Form::Many(WATCHES_MAX), watch)])
             .streams(EVENTS),
     ]
 }
 
 async fn open(call: Call) -> Result<Response, Problem> {
-    let watches: Vec<Wanted> =
+    let wanted: Vec<Wanted> =
         call.query.many("watch").iter().map(|text| Wanted::read(text)).collect::<Result<_, _>>()?;
-    if watches.is_empty() {
+    if wanted.is_empty() {
         return Err(Problem::bad_request("a stream needs at least one watch"));
     }
     let caller = call.caller()?.clone();
     // Whoever is nobody is told so at once, and not in the middle of a stream.
-    call.app.users.user(&caller).await?;
-    let place = call.app.hub.place(&caller)?;
-    // What waits beyond them is the newest state of each object.
-    let (events, told) = mpsc::channel(sse::WAITING);
-    let listener = Listener::new(call.app, caller, watches, events, place);
-    // It ends when the client goes away, because nobody receives any more.
-    tokio::spawn(listener.run());
-    Ok(sse::events_of(told))
+    call.app.user(&caller).await?;
+    let permit = call.app.watches.acquire(&caller, wanted.len())?;
+    let end = sse::end_of_life(caller.expires(), call.app.stopping.clone());
+    Ok(sse::follow(|events| async move {
+        let _permit = permit;
+        tokio::select! {
+            last = Listener::new(caller, events).run(wanted) => last,
+            reason = end => Ok(reason.event()),
+        }
+    }))
 }
 
 #[cfg(test)]

@@ -2,14 +2,13 @@
 
 use std::sync::LazyLock;
 
-use http::{Method, StatusCode};
-
 use axum::response::{IntoResponse, Response};
+use http::StatusCode;
 use serde_json::Value;
 
 use crate::{
     children,
-    endpoint::{self, AnswerForm, Call, Endpoint, any_object},
+    endpoint::{self, Call, Endpoint, any_object},
     events, host, kinds, objects, openapi, plan,
     problem::Problem,
     schema, session, stream, upload,
@@ -17,41 +16,38 @@ use crate::{
 
 /// Every endpoint.
 pub fn endpoints() -> Vec<Endpoint> {
-    let health = "Whether the server runs";
-    let ready = "Whether the server takes requests";
-    let mut all = vec![
-        Endpoint::new(Method::GET, "/healthz", "getHealth", health, |call| Box::pin(healthz(call)))
-            .answers(200, AnswerForm::Text)
-            .for_anyone(),
-        Endpoint::new(Method::GET, "/readyz", "getReadiness", ready, |call| Box::pin(readyz(call)))
-            .answers(200, AnswerForm::Text)
+    let described = "This description; with the documents of views, for those who show who they are";
+    let of_the_process = vec![
+        Endpoint::get("/healthz", "getHealth", "Whether the server runs", healthz).for_anyone(),
+        Endpoint::get("/readyz", "getReadiness", "Whether the server takes requests", readyz).for_anyone(),
+        Endpoint::get("/openapi.json", "getDescription", described, description)
+            .answers(200, any_object)
             .for_anyone(),
     ];
-    all.push(
-        Endpoint::new(
-            Method::GET,
-            "/openapi.json",
-            "getDescription",
-            "This description; with the documents of views, for those who show who they are",
-            |call| Box::pin(description(call)),
-        )
-        .answers(200, AnswerForm::Json(any_object))
-        .for_anyone(),
-    );
-    all.extend(session::endpoints());
-    all.extend(kinds::endpoints());
-    all.extend(schema::endpoints());
-    all.extend(objects::endpoints());
-    all.extend(children::endpoints());
-    all.extend(events::endpoints());
-    all.extend(stream::endpoints());
-    all.extend(host::endpoints());
-    all.extend(upload::endpoints());
-    all.extend(plan::endpoints());
-    all
+    [
+        of_the_process,
+        session::endpoints(),
+        kinds::endpoints(),
+        schema::endpoints(),
+        objects::endpoints(),
+        children::endpoints(),
+        events::endpoints(),
+        stream::endpoints(),
+        host::endpoints(),
+        upload::endpoints(),
+        plan::endpoints(),
+    ]
+    .concat()
 }
 
 async fn healthz(_: Call) -> Result<Response, Problem> {
+    Ok("ok".into_response())
+}
+
+async fn readyz(call: Call) -> Result<Response, Problem> {
+    if call.app.is_stopping() {
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the server stops"));
+    }
     Ok("ok".into_response())
 }
 
@@ -63,7 +59,7 @@ async fn description(call: Call) -> Result<Response, Problem> {
         let caller = call.app.known(&call.headers).await?;
         match call.app.documents.paths(&caller).await {
             Ok(paths) => {
-                let views = paths.iter().map(|found| call.app.documents.view(&found.path, &caller));
+                let views = paths.iter().map(|path| call.app.documents.view(path, &caller));
                 // One that cannot be called now is left out: nothing can be done with its documents.
                 let views = futures::future::join_all(views).await.into_iter().flatten().flatten();
                 views.for_each(|view| openapi::describe(&mut document, &view.lens));
@@ -72,11 +68,4 @@ async fn description(call: Call) -> Result<Response, Problem> {
         }
     }
     endpoint::json(StatusCode::OK, &document)
-}
-
-async fn readyz(call: Call) -> Result<Response, Problem> {
-    match call.app.is_stopping() {
-        false => Ok("ok".into_response()),
-        true => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the server stops")),
-    }
 }

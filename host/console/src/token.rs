@@ -42,27 +42,16 @@ impl Token {
     /// When there is none, or more than one, or something else.
     pub fn of(headers: &HeaderMap) -> Result<Self, TokenError> {
         let mut values = headers.get_all(header::AUTHORIZATION).iter();
-        let (Some(value), None) = (values.next(), values.next()) else {
-            return Err(match headers.contains_key(header::AUTHORIZATION) {
-                true => TokenError::Malformed,
-                false => TokenError::Missing,
-            });
-        };
-        let text = value.to_str().map_err(|_| TokenError::Malformed)?;
-        let (scheme, token) = text.split_once(' ').ok_or(TokenError::Malformed)?;
-        match scheme.eq_ignore_ascii_case("bearer") {
-            true => Self::parse(token.trim_matches(' ')),
-            false => Err(TokenError::Malformed),
-        }
-    }
-
-    fn parse(text: &str) -> Result<Self, TokenError> {
-        let body = text.trim_end_matches('=');
+        let value = values.next().ok_or(TokenError::Missing)?.to_str().map_err(|_| TokenError::Malformed)?;
+        let (scheme, token) = value.split_once(' ').ok_or(TokenError::Malformed)?;
+        let token = token.trim_matches(' ');
+        let body = token.trim_end_matches('=');
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
-        match !body.is_empty() && text.len() <= BYTES_MAX && body.bytes().all(is_plain) {
-            true => Ok(Self(text.to_owned())),
-            false => Err(TokenError::Malformed),
+        let is_sound = !body.is_empty() && token.len() <= BYTES_MAX && body.bytes().all(is_plain);
+        if !is_sound || !scheme.eq_ignore_ascii_case("bearer") || values.next().is_some() {
+            return Err(TokenError::Malformed);
         }
+        Ok(Self(token.to_owned()))
     }
 
     /// The header that shows it, marked so that nothing prints it.

@@ -27,9 +27,6 @@ use crate::{
 /// How long an upload may take: its way here, its turn, and the compiler.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How many Modules are looked at for the same bytes.
-const MODULES_MAX: u64 = 1000;
-
 /// A module that was looked at, and what became of it.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -61,23 +58,18 @@ struct Examined {
 /// The endpoints of this file.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     let summary = "Upload a module. It is verified by the engine before anything is created";
+    let dry_run = "All: verify, ask whether it could be created, and create nothing";
     vec![
-        Endpoint::new(Method::PUT, "/api/v1/modules/{name}", "uploadModule", summary, |call| {
-            Box::pin(put(call))
-        })
-        .query(&[(
-            "dryRun",
-            Form::Word(&["All"]),
-            "All: verify, ask whether it could be created, and create nothing",
-        )])
-        .takes(Takes::Wasm)
-        .gives::<Examined>()
-        .within(PATIENCE),
+        Endpoint::new(Method::PUT, "/api/v1/modules/{name}", "uploadModule", summary, put)
+            .query(&[("dryRun", Form::Word(&["All"]), dry_run)])
+            .takes(Takes::Wasm)
+            .gives::<Examined>()
+            .within(PATIENCE),
     ]
 }
 
 async fn put(mut call: Call) -> Result<Response, Problem> {
-    let name = call.param("name").to_owned();
+    let name = call.param("name").unwrap_or_default().to_owned();
     if !upload::is_module_name(&name) {
         return Err(Problem::bad_request(
             "the name of a Module has lower-case letters, digits, '-' and '.', as in webserver-0.2.0",
@@ -143,19 +135,17 @@ async fn may_upload(caller: &Caller) -> Result<(), Problem> {
 /// The Modules, for warnings: who may not list them is not warned.
 async fn modules(caller: &Caller) -> Vec<Module> {
     let place = Resource::new("pintle.dev", "v1alpha1", "modules").everywhere();
-    let ask = Ask::get(place.path());
-    let page =
-        reading::page(caller, &ask, MODULES_MAX, |object| Some((serde_json::from_value(object).ok()?, 0)));
-    page.await.map(|listed| listed.items).unwrap_or_default()
+    let module = |object| serde_json::from_value(object).ok();
+    reading::all(caller, &Ask::get(place.path()), module).await.unwrap_or_default()
 }
 
 /// Why bytes are no module that a host takes. What is too large is told so.
 fn refused(failure: pintle_wit::Failure) -> Problem {
     let problem = Problem::of_failure(&failure);
-    match failure.reason == reasons::MODULE_TOO_LARGE {
-        true => Problem { status: StatusCode::PAYLOAD_TOO_LARGE, ..problem },
-        false => problem,
+    if failure.reason == reasons::MODULE_TOO_LARGE {
+        return Problem { status: StatusCode::PAYLOAD_TOO_LARGE, ..problem };
     }
+    problem
 }
 
 fn not_uploaded(error: &UploadError) -> Problem {
@@ -165,15 +155,12 @@ fn not_uploaded(error: &UploadError) -> Problem {
             Problem::conflict(format!("Module {} is being deleted; {hint}", module.name_any()))
                 .because("Deleting")
         }
-        UploadError::Taken { .. } => Problem::conflict(format!("{error}; {hint}")).because("AlreadyExists"),
-        UploadError::Occupied { .. } => {
+        UploadError::Taken { .. } | UploadError::Occupied { .. } => {
             Problem::conflict(format!("{error}; {hint}")).because("AlreadyExists")
         }
         UploadError::NoNamespace(_) => Problem::not_found(format!("{error}: is Pintle installed?")),
         UploadError::Api { about, error: kube::Error::Api(status) } => {
-            let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::BAD_GATEWAY);
-            let body = serde_json::to_vec(status.as_ref()).unwrap_or_default();
-            let problem = Problem::of_answer(code, &http::HeaderMap::new(), &body);
+            let problem = Problem::of_status(status);
             Problem { detail: format!("{about}: {}", problem.detail), ..problem }
         }
         UploadError::Api { about, .. } => {

@@ -133,10 +133,10 @@ async fn whoami(caller: &Caller) -> Result<User, Problem> {
     let user = answer.pointer("/status/userInfo").cloned().unwrap_or_default();
     let user: User = serde_json::from_value(user)
         .map_err(|_| Problem::bad_gateway("the API server does not say who the caller is"))?;
-    match user.name.is_empty() || user.name == ANONYMOUS {
-        true => Err(Problem::unauthorized("the API server takes the caller for nobody")),
-        false => Ok(user),
+    if user.name.is_empty() || user.name == ANONYMOUS {
+        return Err(Problem::unauthorized("the API server takes the caller for nobody"));
     }
+    Ok(user)
 }
 
 /// Asks the API server whether the caller may do something.
@@ -144,13 +144,8 @@ async fn whoami(caller: &Caller) -> Result<User, Problem> {
 /// # Errors
 /// When it does not answer.
 pub(crate) async fn may(caller: &Caller, check: &Check) -> Result<bool, Problem> {
-    let Check { verb, group, resource, subresource, namespace, name } = check;
-    let attributes = json!({
-        "verb": verb, "group": group, "resource": resource, "subresource": subresource.as_deref().unwrap_or_default(),
-        "namespace": namespace.as_deref().unwrap_or_default(), "name": name.as_deref().unwrap_or_default(),
-    });
     let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes}});
+        "spec": {"resourceAttributes": check}});
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews".to_owned();
     let answer = caller.ask(Ask::json(Method::POST, path, &review)).await?.json()?;
     Ok(answer.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or_default())

@@ -7,7 +7,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use anyhow::Context;
 use pintle_console::{
-    self as console, About, App, Assets, Door, Hub, Memory, Parts, REQUESTS, Shop, Users, Workshop,
+    self as console, About, App, Assets, Door, Memory, Parts, REQUESTS, Shop, Users, Watches, Workshop,
 };
 use tokio::{
     net::TcpListener,
@@ -89,7 +89,7 @@ impl Console {
             stopping,
             users: Users::default(),
             requests: Semaphore::new(REQUESTS),
-            hub: Hub::default(),
+            watches: Watches::default(),
             shop,
         };
         let stop = async move {

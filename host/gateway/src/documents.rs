@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use pintle_console::{Caller, DocumentGuest, DocumentPath, DocumentView, Provider, Shown as Told};
+use pintle_console::{Caller, DocumentGuest, DocumentView, Provider, Shown as Told};
 use pintle_core::view::{
     BackingObject, Lens,
     document::problem::{Doing, Refusal},
@@ -61,7 +61,7 @@ impl Provider for Documents {
         })
     }
 
-    fn paths<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, Result<Vec<DocumentPath>, Refusal>> {
+    fn paths<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, Result<Vec<String>, Refusal>> {
         Box::pin(async move {
             let directory = self.known()?;
             Ok(paths(&directory))
@@ -70,16 +70,8 @@ impl Provider for Documents {
 }
 
 /// The paths of all documents.
-pub(crate) fn paths(directory: &Directory) -> Vec<DocumentPath> {
-    let all = directory.all_documents().map(|(path, resource)| {
-        let backing = &resource.lens.served.backing;
-        DocumentPath {
-            path: path.clone(),
-            api_version: backing.api_version.clone(),
-            plural: backing.plural.clone(),
-        }
-    });
-    all.collect()
+pub(crate) fn paths(directory: &Directory) -> Vec<String> {
+    directory.all_documents().map(|(path, _)| path.clone()).collect()
 }
 
 impl Made {

@@ -7,7 +7,7 @@ use anyhow::Context;
 use futures::future::BoxFuture;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use pintle_api::{Module, View};
-use pintle_console::{Caller, DocumentPath, DocumentView, Provider};
+use pintle_console::{Caller, DocumentView, Provider};
 use pintle_core::view::document::problem::{Doing, Refusal};
 use pintle_engine::{Engine, EngineConfig, Meter};
 use pintle_kubernetes::Cluster;
@@ -210,7 +210,7 @@ impl Provider for LocalDocuments {
         })
     }
 
-    fn paths<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, Result<Vec<DocumentPath>, Refusal>> {
+    fn paths<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, Result<Vec<String>, Refusal>> {
         Box::pin(async move {
             let directory = self.directory().await?;
             Ok(paths(&directory))

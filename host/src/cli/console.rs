@@ -92,7 +92,7 @@ impl Console {
             stopping: is_stopping,
             users: console::Users::default(),
             requests: Semaphore::new(console::REQUESTS),
-            hub: console::Hub::default(),
+            watches: console::Watches::default(),
             shop: shop.clone(),
         });
         let stop = stop_signal()?;

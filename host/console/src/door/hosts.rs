@@ -27,13 +27,12 @@ impl std::str::FromStr for Host {
     fn from_str(text: &str) -> Result<Self, HostError> {
         let authority: Authority = text.parse().map_err(|_| HostError)?;
         let is_plain = !text.contains('@') && !authority.host().is_empty() && !text.contains('*');
-        match (is_plain, authority.port()) {
-            (false, _) => Err(HostError),
-            (true, None) if text.contains(':') && !text.ends_with(']') => Err(HostError),
-            (true, port) => {
-                Ok(Self { name: authority.host().to_ascii_lowercase(), port: port.map(|port| port.as_u16()) })
-            }
+        let port = authority.port_u16();
+        let has_no_port = !text.contains(':') || text.ends_with(']');
+        if !is_plain || (port.is_none() && !has_no_port) {
+            return Err(HostError);
         }
+        Ok(Self { name: authority.host().to_ascii_lowercase(), port })
     }
 }
 
@@ -49,13 +48,7 @@ impl Hosts {
     pub fn includes(&self, authority: &Authority) -> bool {
         let name = authority.host().to_ascii_lowercase();
         let port = authority.port_u16();
-        let is = |host: &Host| {
-            host.name == name
-                && match host.port {
-                    Some(wanted) => port == Some(wanted),
-                    None => true,
-                }
-        };
+        let is = |host: &Host| host.name == name && (host.port.is_none() || host.port == port);
         !authority.as_str().contains('@') && self.0.iter().any(is)
     }
 
@@ -82,14 +75,12 @@ impl Hosts {
             (None, Some(other)) => other,
             (None, None) => return Err(Problem::bad_request("the request names no host")),
         };
-        match self.includes(&called) {
-            true => Ok(called),
-            false => Err(Problem::new(
-                StatusCode::MISDIRECTED_REQUEST,
-                "the console is not served under this name: in a cluster, name it with --console-host",
-            )
-            .because("HostNotAllowed")),
+        if !self.includes(&called) {
+            let message =
+                "the console is not served under this name: in a cluster, name it with --console-host";
+            return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, message).because("HostNotAllowed"));
         }
+        Ok(called)
     }
 }
 

@@ -1,24 +1,53 @@
 //! The documents of views in the OpenAPI document: they are known only while somebody asks, since a View can come and go.
 
+use std::collections::BTreeMap;
+
 use pintle_core::view::{Lens, Verb};
 use pintle_wit::views::Document;
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
-use super::parameter;
-use crate::{
-    problem::PROBLEM_JSON,
-    query::Form,
-    rest::operations::{OPERATIONS, Operation},
-};
+use crate::rest;
+
+/// What may be done with documents at `{path}`, as OpenAPI has it. An operation names its parameters, which stand there once.
+#[derive(Default, Deserialize)]
+struct Operations {
+    parameters: BTreeMap<String, Value>,
+    paths: BTreeMap<String, BTreeMap<String, Value>>,
+}
+
+impl Operations {
+    fn at(path: &str) -> Self {
+        let text = include_str!("../rest/operations.json");
+        let text = text.replace("{path}", path).replace("{Path}", &pascal(path));
+        // The tests read it.
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+}
 
 /// Adds the documents of a view to the description of everything else.
 pub(crate) fn describe(description: &mut Value, lens: &Lens) {
     let path = &lens.served.rest;
-    description["components"]["schemas"][schema_of(path)] = document(lens);
-    for operation in OPERATIONS.iter().filter(|operation| lens.served.allows(operation.verb)) {
-        let at = if operation.is_one { format!("/{path}/{{name}}") } else { format!("/{path}") };
-        let method = operation.method.as_str().to_ascii_lowercase();
-        description["paths"][at][method] = described(operation, lens);
+    let refusal = description["paths"]["/openapi.json"]["get"]["responses"]["default"].clone();
+    description["components"]["schemas"][format!("document.{path}")] = document(lens);
+    let is_taken = |name: &&str| match *name {
+        "namespace" => lens.served.backing.namespaced,
+        "watch" => lens.served.allows(Verb::Watch),
+        _ => true,
+    };
+    let Operations { parameters, paths } = Operations::at(path);
+    for (at, methods) in paths {
+        let operations = methods.into_iter().filter(|(method, _)| {
+            let verb = rest::verb(&method.to_ascii_uppercase(), at.ends_with("{name}"));
+            verb.is_some_and(|verb| lens.served.allows(verb))
+        });
+        for (method, mut operation) in operations {
+            let names = operation["parameters"].take();
+            let names = names.as_array().into_iter().flatten().filter_map(Value::as_str).filter(is_taken);
+            operation["parameters"] = names.filter_map(|name| parameters.get(name).cloned()).collect();
+            operation["responses"]["default"] = refusal.clone();
+            description["paths"][&at][method] = operation;
+        }
     }
 }
 
@@ -28,11 +57,6 @@ pub(crate) fn leave_views_out(description: &mut Value, why: &str) {
     description["info"]["description"] = format!("{said} The documents of views are left out: {why}").into();
 }
 
-/// Apart from the schemas of the other routes, whose names are those of types.
-fn schema_of(path: &str) -> String {
-    format!("document.{path}")
-}
-
 /// `photo-rooms` is `PhotoRooms`.
 fn pascal(path: &str) -> String {
     let words = path.split('-').map(|word| {
@@ -40,54 +64,6 @@ fn pascal(path: &str) -> String {
         letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect::<String>()
     });
     words.collect()
-}
-
-fn described(operation: &Operation, lens: &Lens) -> Value {
-    let path = &lens.served.rest;
-    let one = json!({"$ref": format!("#/components/schemas/{}", schema_of(path))});
-    let problem = json!({"$ref": "#/components/schemas/Problem"});
-    let content = |form: &str, schema: &Value| json!({form: {"schema": schema}});
-    let shown = match operation.verb {
-        Verb::List => {
-            let list = json!({"type": "object", "required": ["items", "resourceVersion"], "properties": {
-                "items": {"type": "array", "items": one},
-                "continue": {"type": "string", "description": "Asks for the next page; the last has none"},
-                "resourceVersion": {"type": "string", "description": "Where a watch goes on"},
-            }});
-            let mut content = content("application/json", &list);
-            content["text/event-stream"] = json!({"schema": {"type": "string"}});
-            content
-        }
-        _ => content("application/json", &one),
-    };
-    let mut responses: Map<String, Value> = operation.answers.iter().map(|(code, is_shown)| {
-        let mut answer = json!({"description": if *is_shown { "The document, as it is stored" } else { "It is gone" }});
-        if *is_shown {
-            answer["content"] = shown.clone();
-        }
-        (code.to_string(), answer)
-    }).collect();
-    responses.insert(
-        "default".into(),
-        json!({"description": "Why not", "content": content(PROBLEM_JSON, &problem)}),
-    );
-    let name = json!({"name": "name", "in": "path", "required": true, "schema": {"type": "string"}});
-    let mut parameters: Vec<Value> = operation.is_one.then_some(name).into_iter().collect();
-    let takes_namespace = lens.served.backing.namespaced;
-    let query = operation.query.iter().filter(|param| takes_namespace || param.name != "namespace");
-    // A watch is a list that goes on: without its verb there is no such parameter.
-    let query = query.filter(|param| param.form != Form::Flag || lens.served.allows(Verb::Watch));
-    parameters.extend(query.map(parameter));
-    let of = if operation.is_one { "Document" } else { "Documents" };
-    let mut described = json!({
-        "operationId": format!("{}{}{of}", operation.verb.name(), pascal(path)),
-        "summary": operation.summary, "tags": [path], "parameters": parameters, "responses": responses,
-    });
-    if let Some(form) = operation.takes {
-        let schema = if operation.verb == Verb::Patch { json!({"type": "object"}) } else { one };
-        described["requestBody"] = json!({"required": true, "content": content(form, &schema)});
-    }
-    described
 }
 
 /// The schema of a document: the fields of the guest, and those of the host.
@@ -127,8 +103,6 @@ fn as_json_schema(schema: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use pintle_core::view::{Access, Epoch, Served};
 
     use super::*;
@@ -136,6 +110,22 @@ mod tests {
         openapi::{self, tests::references_that_lead_somewhere},
         table,
     };
+
+    #[test]
+    fn requests_are_read_by_what_is_described() {
+        let Operations { parameters, paths } = Operations::at("rooms");
+        let names: Vec<&str> = parameters.keys().map(String::as_str).filter(|name| *name != "name").collect();
+        assert_eq!(names, rest::PARAMETERS);
+        let described: Vec<(&str, &str)> = paths
+            .iter()
+            .flat_map(|(at, methods)| methods.keys().map(|method| (at.as_str(), method.as_str())))
+            .collect();
+        assert_eq!(described.len(), 6);
+        for (at, method) in described {
+            let is_one = at == "/rooms/{name}";
+            assert!(rest::verb(&method.to_ascii_uppercase(), is_one).is_some(), "{method} {at}");
+        }
+    }
 
     #[test]
     fn a_view_is_described_by_what_may_be_done_with_it() {
@@ -148,22 +138,16 @@ mod tests {
         let before = references_that_lead_somewhere(&description);
         describe(&mut description, &lens);
         assert!(references_that_lead_somewhere(&description) > before + 5);
-        let methods = |path: &str| -> Vec<(String, Value)> {
-            let methods: BTreeMap<String, Value> =
-                serde_json::from_value(description["paths"][path].clone()).unwrap();
-            methods
-                .into_iter()
-                .map(|(method, described)| (method, described["operationId"].clone()))
-                .collect()
-        };
-        assert_eq!(methods("/photo-rooms"), [("get".into(), json!("listPhotoRoomsDocuments"))]);
+        let id = |path: &str, method: &str| description["paths"][path][method]["operationId"].clone();
+        let one = "/photo-rooms/{name}";
+        assert_eq!(id("/photo-rooms", "get"), "listPhotoRoomsDocuments");
         assert_eq!(
-            methods("/photo-rooms/{name}"),
-            [
-                ("get".into(), json!("getPhotoRoomsDocument")),
-                ("patch".into(), json!("patchPhotoRoomsDocument"))
-            ]
+            (id(one, "get"), id(one, "patch")),
+            (json!("getPhotoRoomsDocument"), json!("patchPhotoRoomsDocument"))
         );
+        for (path, method) in [("/photo-rooms", "post"), (one, "put"), (one, "delete")] {
+            assert_eq!(id(path, method), Value::Null, "{method} {path}");
+        }
         let parameters = &description["paths"]["/photo-rooms"]["get"]["parameters"];
         let names: Vec<&str> =
             parameters.as_array().unwrap().iter().filter_map(|param| param["name"].as_str()).collect();

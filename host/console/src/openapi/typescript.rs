@@ -53,13 +53,11 @@ pub fn typescript(document: &Value) -> String {
 /// What an operation takes and answers, a line each.
 fn parts(operation: &Value) -> String {
     let body = operation.pointer("/requestBody/content").and_then(only);
-    let body = body.map_or_else(
-        || "never".into(),
-        |(form, content)| match form.ends_with("json") {
-            true => of(&content["schema"], INNER),
-            false => "ArrayBuffer | Blob".into(),
-        },
-    );
+    let body = match body {
+        None => "never".into(),
+        Some((form, content)) if form.ends_with("json") => of(&content["schema"], INNER),
+        Some(_) => "ArrayBuffer | Blob".into(),
+    };
     let mut responses = operation.get("responses").and_then(Value::as_object).into_iter().flatten();
     let success = responses.find(|(status, _)| *status != "default").map(|(_, response)| response);
     let content = success.and_then(|response| only(response.get("content")?));
@@ -100,10 +98,10 @@ fn taken(operation: &Value, place: &str) -> String {
         }
         properties.insert(name.to_owned(), schema);
     }
-    match properties.is_empty() {
-        true => "never".into(),
-        false => object(&json!({"required": required}), &properties, INNER),
+    if properties.is_empty() {
+        return "never".into();
     }
+    object(&json!({"required": required}), &properties, INNER)
 }
 
 /// The one form of a body or an answer.

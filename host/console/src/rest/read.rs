@@ -12,15 +12,18 @@ use pintle_core::view::{
 };
 
 use super::{
-    document, json,
-    operations::{LIMIT, LIMIT_MAX},
+    document,
     request::{Asked, ask, cannot_be_shown},
 };
 use crate::{
-    documents,
+    documents, endpoint,
     problem::Problem,
     reading::{Filled, Reading, too_large},
 };
+
+/// How many documents a page has when nobody says, and at most.
+const LIMIT: u64 = 500;
+const LIMIT_MAX: u64 = 1000;
 
 /// How many objects are shown at once, and how many bytes of them wait for that.
 const SHOWN_AT_ONCE: usize = 64;
@@ -38,63 +41,61 @@ pub(super) async fn get(asked: &Asked<'_>) -> Result<Response, Problem> {
 
 /// A page of documents. If they are too much for one answer, it has as many as fit.
 pub(super) async fn list(asked: &Asked<'_>) -> Result<Response, Problem> {
+    let lens = &asked.view.lens;
+    let search = asked.query.first("search").unwrap_or_default().to_lowercase();
     let mut limit = limit(asked.query)?;
-    for _ in 0..TRIES {
-        match page(asked, limit).await? {
-            Came::Whole(page) => return Ok(json(StatusCode::OK, page)),
-            Came::TooMuch { fitting } => limit = fitting,
+    'asked: for _ in 0..TRIES {
+        let mut reading = begin(asked, limit).await?;
+        let mut shown = Shown::default();
+        loop {
+            let objects = some(asked, &mut reading, &search).await?;
+            if objects.is_empty() {
+                break;
+            }
+            if let Some(fitting) = shown.add(asked, objects).await? {
+                limit = fitting;
+                continue 'asked;
+            }
         }
+        // It holds its memory until the page is written.
+        let (metadata, _memory) = reading.end()?;
+        if !shown.failing.is_empty() {
+            return Err(cannot_be_shown(&shown.failing).into());
+        }
+        let next = Some(metadata.r#continue).filter(|token| !token.is_empty());
+        let next = next.map(|token| shown_continue(lens.epoch, &token));
+        let version = Some(metadata.resource_version).filter(|version| !version.is_empty());
+        let version = version.map(|version| lens.epoch.shown(&version)).unwrap_or_default();
+        let page = list_json(&version, next.as_deref(), shown.documents.iter().map(String::as_str));
+        return Ok(endpoint::written(StatusCode::OK, page));
     }
     Err(too_large())
 }
 
-/// What came of a page.
-enum Came {
-    /// It is this, as JSON.
-    Whole(String),
-    /// It is too much, and so many objects are not.
-    TooMuch {
-        /// How many.
-        fitting: u64,
-    },
+async fn begin<'a>(asked: &Asked<'a>, limit: u64) -> Result<Reading<'a>, Problem> {
+    let lens = &asked.view.lens;
+    let refused = |status| Refusal::of_status(Doing::List, &status);
+    let options = ListOptions::read(&options(asked.query, limit)).map_err(refused)?;
+    let pairs = options.backing(lens).map_err(refused)?;
+    let ask = ask(Method::GET, lens.served.backing.path(asked.namespace_of_all(), None), pairs);
+    Ok(Reading::of(asked.caller, asked.begin(Doing::List, ask).await?))
 }
 
-async fn page(asked: &Asked<'_>, limit: u64) -> Result<Came, Problem> {
-    let lens = &asked.view.lens;
-    let options = ListOptions::read(&options(asked.query, limit));
-    let options = options.map_err(|status| Refusal::of_status(Doing::List, &status))?;
-    let pairs = options.backing(lens).map_err(|status| Refusal::of_status(Doing::List, &status))?;
-    let namespace = asked.target.namespace.as_deref().filter(|_| lens.served.backing.namespaced);
-    let ask = ask(Method::GET, lens.served.backing.path(namespace, None), pairs);
-    let mut reading = Reading::of(asked.caller, asked.begin(Doing::List, ask).await?);
-    let search = asked.query.first("search").unwrap_or_default().to_lowercase();
-    let mut shown = Shown::default();
-    let (mut waiting, mut waiting_bytes) = (Vec::new(), 0);
-    while let Some(item) = reading.next().await? {
+/// Some more objects, each with whether it is searched for; none at the end of the list.
+async fn some(
+    asked: &Asked<'_>,
+    reading: &mut Reading<'_>,
+    search: &str,
+) -> Result<Vec<(BackingObject, bool)>, Problem> {
+    let (mut objects, mut bytes) = (Vec::new(), 0);
+    while objects.len() < SHOWN_AT_ONCE && bytes < WAITING_BYTES {
+        let Some(item) = reading.next().await? else { break };
+        bytes += item.len();
         let object = asked.object(Doing::List, &item, Source::Stored)?;
-        waiting_bytes += item.len();
-        let is_found = is_found(&lens.names.shown(object.name()), &search);
-        waiting.push((object, is_found));
-        if waiting.len() >= SHOWN_AT_ONCE || waiting_bytes >= WAITING_BYTES {
-            waiting_bytes = 0;
-            if let Err(fitting) = shown.add(asked, std::mem::take(&mut waiting)).await? {
-                return Ok(Came::TooMuch { fitting });
-            }
-        }
+        let is_found = is_found(&asked.view.lens.names.shown(object.name()), search);
+        objects.push((object, is_found));
     }
-    if let Err(fitting) = shown.add(asked, waiting).await? {
-        return Ok(Came::TooMuch { fitting });
-    }
-    // It holds its memory until the page is written.
-    let (metadata, _memory) = reading.end()?;
-    if !shown.failing.is_empty() {
-        return Err(cannot_be_shown(&shown.failing).into());
-    }
-    let next = Some(metadata.r#continue).filter(|token| !token.is_empty());
-    let next = next.map(|token| shown_continue(lens.epoch, &token));
-    let version = Some(metadata.resource_version).filter(|version| !version.is_empty());
-    let version = version.map(|version| lens.epoch.shown(&version)).unwrap_or_default();
-    Ok(Came::Whole(list_json(&version, next.as_deref(), shown.documents.iter().map(String::as_str))))
+    Ok(objects)
 }
 
 /// The documents of a page so far, in order.
@@ -111,15 +112,13 @@ impl Shown {
         &mut self,
         asked: &Asked<'_>,
         objects: Vec<(BackingObject, bool)>,
-    ) -> Result<Result<(), u64>, Problem> {
+    ) -> Result<Option<u64>, Problem> {
         let lens = &asked.view.lens;
         let wanted: Vec<bool> = objects.iter().map(|(_, is_wanted)| *is_wanted).collect();
         let objects: Vec<BackingObject> =
             objects.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(object, _)| object).collect();
-        let shown = match objects.is_empty() {
-            true => Vec::new(),
-            false => asked.view.guest.show(lens, &objects).await?,
-        };
+        let shown =
+            if objects.is_empty() { Vec::new() } else { asked.view.guest.show(lens, &objects).await? };
         if shown.len() != objects.len() {
             return Err(Refusal::guest_failed("it did not show every object").into());
         }
@@ -138,10 +137,10 @@ impl Shown {
                 None => {}
             }
             if let Err(fitting) = self.filled.add(bytes) {
-                return Ok(Err(fitting));
+                return Ok(Some(fitting));
             }
         }
-        Ok(Ok(()))
+        Ok(None)
     }
 }
 

@@ -16,10 +16,10 @@ use pintle_core::view::{
 use pintle_schema::strict;
 use serde_json::Value;
 
-use super::operations;
+use super::PARAMETERS;
 use crate::{
     app::App,
-    caller::{Ask, Caller, JSON, Whole},
+    caller::{Answer, Ask, Caller, JSON},
     documents::{DocumentView, Shown},
     problem::Problem,
     users::Check,
@@ -27,23 +27,6 @@ use crate::{
 
 /// The longest query, in bytes.
 const QUERY_BYTES_MAX: usize = 32 << 10;
-
-/// The parameters that the API server is asked with.
-const BACKING: [&str; 13] = [
-    "allowWatchBookmarks",
-    "continue",
-    "dryRun",
-    "fieldManager",
-    "fieldSelector",
-    "fieldValidation",
-    "labelSelector",
-    "limit",
-    "resourceVersion",
-    "resourceVersionMatch",
-    "sendInitialEvents",
-    "timeoutSeconds",
-    "watch",
-];
 
 /// One request for documents.
 pub(super) struct Asked<'a> {
@@ -71,7 +54,7 @@ pub(super) fn query(uri: &Uri) -> Result<Query, Refusal> {
         return Err(Refusal::bad_request(format!("the query has more than {QUERY_BYTES_MAX} bytes")));
     }
     let pairs: Vec<(String, String)> = form_urlencoded::parse(raw.as_bytes()).into_owned().collect();
-    if let Some((name, _)) = pairs.iter().find(|(name, _)| !operations::is_known(name)) {
+    if let Some((name, _)) = pairs.iter().find(|(name, _)| !PARAMETERS.contains(&name.as_str())) {
         let name: String = name.chars().take(64).collect();
         return Err(Refusal::bad_request(format!("the parameter {name:?} is not known here")));
     }
@@ -84,10 +67,10 @@ impl Asked<'_> {
     /// # Errors
     /// 405 if it does not.
     pub(super) fn allows(&self, verb: Verb) -> Result<(), Refusal> {
-        match self.view.lens.served.allows(verb) {
-            true => Ok(()),
-            false => Err(Refusal::not_allowed(verb.name())),
+        if !self.view.lens.served.allows(verb) {
+            return Err(Refusal::not_allowed(verb.name()));
         }
+        Ok(())
     }
 
     /// The name of the document that is asked for.
@@ -98,6 +81,11 @@ impl Asked<'_> {
     /// The namespace of one document; none where the backing kind has none.
     pub(super) fn namespace(&self) -> Option<&str> {
         self.view.lens.served.backing.namespaced.then(|| self.target.namespace_of_one())
+    }
+
+    /// The namespace of a list; none for all of them.
+    pub(super) fn namespace_of_all(&self) -> Option<&str> {
+        self.target.namespace.as_deref().filter(|_| self.view.lens.served.backing.namespaced)
     }
 
     /// The path of the backing object that is asked for.
@@ -125,8 +113,7 @@ impl Asked<'_> {
         if response.status().is_success() {
             return Ok(response);
         }
-        let Whole { code, headers, body, .. } = self.caller.whole(response).await?;
-        Err(refused(doing, code.as_u16(), &headers, &body).into())
+        Err(refused(doing, &self.caller.whole(response).await?).into())
     }
 
     /// Asks the API server, and reads its answer if it did what was asked.
@@ -158,10 +145,10 @@ impl Asked<'_> {
             namespace: namespace.map(Into::into),
             name: name.map(Into::into),
         };
-        match self.app.users.may(self.caller, &check).await? {
-            true => Ok(()),
-            false => Err(forbidden(doing, self.caller.name(), &check).into()),
+        if !self.app.users.may(self.caller, &check).await? {
+            return Err(forbidden(doing, self.caller.name(), &check).into());
         }
+        Ok(())
     }
 
     /// The backing object that is asked for.
@@ -171,10 +158,10 @@ impl Asked<'_> {
     pub(super) async fn current(&self, doing: Doing) -> Result<BackingObject, Problem> {
         let body = self.ask(doing, Ask::get(self.backing_path(doing)?)).await?;
         let object = self.object(doing, &body, Source::Stored)?;
-        match self.view.lens.selects(&object) {
-            true => Ok(object),
-            false => Err(self.not_found(doing).into()),
+        if !self.view.lens.selects(&object) {
+            return Err(self.not_found(doing).into());
         }
+        Ok(object)
     }
 
     /// An object in an answer.
@@ -212,13 +199,11 @@ impl Asked<'_> {
         if text == "*" {
             return Ok(Some(String::new()));
         }
-        let version = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-        match version
-            .filter(|version| !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()))
-        {
-            Some(version) => Ok(Some(version.to_owned())),
-            None => Err(Refusal::bad_request("If-Match is the ETag of the document, as it was read")),
+        let version = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or_default();
+        if version.is_empty() || !version.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(Refusal::bad_request("If-Match is the ETag of the document, as it was read"));
         }
+        Ok(Some(version.to_owned()))
     }
 }
 
@@ -239,10 +224,11 @@ fn forbidden(doing: Doing, user: &str, check: &Check) -> Refusal {
 }
 
 /// What the API server refused.
-pub(super) fn refused(doing: Doing, code: u16, headers: &HeaderMap, body: &[u8]) -> Refusal {
-    let retry_after = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-    let status: Value = serde_json::from_slice(body).unwrap_or_default();
-    Refusal::of_answer(doing, code, retry_after, &status)
+pub(super) fn refused(doing: Doing, answer: &Answer) -> Refusal {
+    let retry_after =
+        answer.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let status: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    Refusal::of_answer(doing, answer.code.as_u16(), retry_after, &status)
 }
 
 /// Which objects cannot be shown, and why: the first ten.
@@ -257,11 +243,8 @@ pub(super) fn cannot_be_shown(failing: &[(String, String)]) -> Refusal {
 
 /// A request to the API server with these parameters.
 pub(super) fn ask(method: Method, path: String, pairs: Vec<(String, String)>) -> Ask {
-    let query = pairs.into_iter().filter_map(|(name, value)| {
-        let name = BACKING.into_iter().find(|known| *known == name)?;
-        Some((name, value))
-    });
-    Ask { method, path, query: query.collect(), accept: JSON, body: None }
+    let query = pairs.into_iter().map(|(name, value)| (name.into(), value)).collect();
+    Ask { method, path, query, accept: JSON, body: None }
 }
 
 /// The body of a request as JSON.
@@ -269,9 +252,11 @@ pub(super) fn ask(method: Method, path: String, pairs: Vec<(String, String)>) ->
 /// # Errors
 /// 400 when it cannot be read. Numbers are read as the API server reads them, and one that cannot be is named by its field.
 pub(super) fn json_of(body: &[u8]) -> Result<Value, Refusal> {
-    match strict::parse(body) {
-        Ok(parsed) => Ok(parsed.value),
-        Err(unreadable) if unreadable.path.is_empty() => Err(Refusal::unreadable()),
-        Err(unreadable) => Err(Refusal::bad_request(format!("Could not read entity: {unreadable}"))),
-    }
+    let parsed = strict::parse(body).map_err(|unreadable| {
+        if unreadable.path.is_empty() {
+            return Refusal::unreadable();
+        }
+        Refusal::bad_request(format!("Could not read entity: {unreadable}"))
+    });
+    Ok(parsed?.value)
 }

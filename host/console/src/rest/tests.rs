@@ -1,9 +1,6 @@
 mod bounds;
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::Body as Sent;
 use futures::future::BoxFuture;
@@ -13,17 +10,12 @@ use pintle_core::view::{Access, Backing, BackingObject, Cut, Epoch, Lens, Served
 use pintle_schema::structural::Structural;
 use pintle_wit::Failure;
 use serde_json::{Map, Value, json};
-use tokio::sync::{Semaphore, watch};
 
 use super::*;
 use crate::{
-    app::{About, REQUESTS},
-    assets::Assets,
     caller::Caller,
-    documents::{DocumentGuest, DocumentPath, DocumentView, Provider, Shown},
+    documents::{DocumentGuest, DocumentView, Provider, Shown},
     fake::{self, Asked, Log, refused},
-    feed::Hub,
-    workshop::Shop,
 };
 
 const UID: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
@@ -91,13 +83,8 @@ impl Provider for One {
         Box::pin(async { Ok(found) })
     }
 
-    fn paths<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, Result<Vec<DocumentPath>, Refusal>> {
-        let rooms = DocumentPath {
-            path: "rooms".into(),
-            api_version: "example.com/v1".into(),
-            plural: "rooms".into(),
-        };
-        Box::pin(async { Ok(vec![rooms]) })
+    fn paths<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, Result<Vec<String>, Refusal>> {
+        Box::pin(async { Ok(vec!["rooms".into()]) })
     }
 }
 
@@ -146,21 +133,7 @@ fn served_by(upstream: kube::Client) -> Arc<App> {
 }
 
 fn served_with(guest: Rooms, upstream: kube::Client) -> Arc<App> {
-    let (_, stopping) = watch::channel(false);
-    Arc::new(App {
-        door: fake::cluster(),
-        upstream,
-        memory: fake::memory(),
-        assets: Assets::Embedded,
-        documents: Arc::new(One(view(guest))),
-        about: About::default(),
-        serves_tls: false,
-        stopping,
-        users: fake::users(),
-        requests: Semaphore::new(REQUESTS),
-        hub: Hub::default(),
-        shop: Shop::default(),
-    })
+    fake::app_of(fake::users(), fake::cluster(), upstream, Arc::new(One(view(guest))))
 }
 
 fn request(method: &str, path: &str, body: Option<Value>) -> Request {
@@ -170,6 +143,10 @@ fn request(method: &str, path: &str, body: Option<Value>) -> Request {
 fn with(mut request: Request, name: &'static str, value: &str) -> Request {
     request.headers_mut().insert(name, value.parse().unwrap());
     request
+}
+
+fn patch(patch: Value) -> Request {
+    with(request("PATCH", "/rooms/a", Some(patch)), "content-type", "application/merge-patch+json")
 }
 
 /// The one room, and everything that is written as it would be stored.
@@ -212,13 +189,26 @@ async fn a_document_is_read_as_the_caller_and_never_shows_its_key() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_with_the_code_of_kubernetes_and_the_words_of_the_seed() {
-    let (app, _) = app(stores);
-    let (code, problem) = fake::ask(&app, request("GET", "/rooms/b", None)).await;
-    assert_eq!((code, &problem["title"]), (404, &json!("Error")));
-    assert_eq!(problem["details"], "Could not retrieve object: rooms.example.com \"b\" not found");
-    let (code, problem) = fake::ask(&app, request("GET", "/halls", None)).await;
-    assert_eq!((code, &problem["title"]), (404, &json!("Not Found")));
+async fn what_is_refused_has_the_code_of_kubernetes_and_the_words_of_the_seed() {
+    let (app, _) = app(|asked| match &asked.path {
+        path if path.contains("/closed/") => refused(403, "Forbidden", "rooms is forbidden"),
+        path if path.contains("/odd/") => {
+            let items = [room("a", "5", &json!({"door": "stuck"})), room("b", "5", &json!({}))];
+            (200, json!({"metadata": {}, "items": items}))
+        }
+        _ => stores(asked),
+    });
+    let cannot_be_shown = "the guest of the view failed: not everything can be shown: a: the door is stuck";
+    for (path, status, title, details) in [
+        ("/rooms/b", 404, "Error", "Could not retrieve object: rooms.example.com \"b\" not found"),
+        ("/halls", 404, "Not Found", "there is nothing at this path"),
+        ("/rooms?namespace=closed", 403, "Error", "Could not retrieve list: rooms is forbidden"),
+        ("/rooms?namespace=odd", 500, "Error", cannot_be_shown),
+    ] {
+        let (code, problem) = fake::ask(&app, request("GET", path, None)).await;
+        let said = (code, &problem["title"], &problem["details"]);
+        assert_eq!(said, (status, &json!(title), &json!(details)), "{path}");
+    }
     let mut nobody = request("GET", "/rooms", None);
     nobody.headers_mut().remove("authorization");
     assert_eq!(fake::ask(&app, nobody).await.0, 401);
@@ -263,27 +253,6 @@ async fn a_page_has_what_is_searched_for_and_the_token_of_the_next() {
         ]
     );
     assert_eq!(fake::ask(&app, request("GET", "/rooms?limt=2", None)).await.0, 400);
-}
-
-#[tokio::test]
-async fn a_list_with_something_that_cannot_be_shown_names_it() {
-    let (app, _) = app(|_| {
-        (
-            200,
-            json!({"metadata": {}, "items": [room("a", "5", &json!({"door": "stuck"})), room("b", "5", &json!({}))]}),
-        )
-    });
-    let (code, problem) = fake::ask(&app, request("GET", "/rooms", None)).await;
-    assert_eq!(code, 500);
-    assert!(problem["details"].as_str().unwrap().ends_with("a: the door is stuck"), "{problem}");
-}
-
-#[tokio::test]
-async fn a_list_that_is_forbidden_is_told_in_the_words_of_the_seed() {
-    let (app, _) = app(|_| refused(403, "Forbidden", "rooms is forbidden"));
-    let (code, problem) = fake::ask(&app, request("GET", "/rooms", None)).await;
-    assert_eq!((code, &problem["details"]), (403, &json!("Could not retrieve list: rooms is forbidden")));
-    assert_eq!(problem["reason"], "Forbidden");
 }
 
 #[tokio::test]
@@ -334,11 +303,13 @@ async fn what_cannot_be_read_or_is_not_valid_is_refused_before_anything_is_writt
         problem["causes"],
         json!([{"field": "spec.door", "message": "a room has a door", "reason": "InvalidSpec"}])
     );
-    let wrong = json!({"name": "a", "door": "red", "size": "large"});
-    let (code, problem) = fake::ask(&app, request("POST", "/rooms", Some(wrong))).await;
-    assert_eq!((code, &problem["causes"][0]["field"]), (422, &json!("spec.size")));
-    let (code, problem) = fake::ask(&app, request("POST", "/rooms", Some(json!({"door": "red"})))).await;
-    assert_eq!((code, &problem["causes"][0]["field"]), (422, &json!("metadata.name")));
+    for (document, field) in [
+        (json!({"name": "a", "door": "red", "size": "large"}), "spec.size"),
+        (json!({"door": "red"}), "metadata.name"),
+    ] {
+        let (code, problem) = fake::ask(&app, request("POST", "/rooms", Some(document))).await;
+        assert_eq!((code, &problem["causes"][0]["field"]), (422, &json!(field)));
+    }
     assert!(log.lock().unwrap().is_empty());
 }
 
@@ -400,9 +371,6 @@ async fn a_document_is_replaced_by_whoever_knows_its_version_and_keeps_its_key()
 #[tokio::test]
 async fn a_patch_changes_what_it_names_and_null_takes_a_key_away() {
     let (app, log) = app(stores);
-    let patch = |patch: Value| {
-        with(request("PATCH", "/rooms/a", Some(patch)), "content-type", "application/merge-patch+json")
-    };
     assert_eq!(fake::ask(&app, patch(json!({"size": 3}))).await.0, 200);
     assert_eq!(fake::ask(&app, patch(json!({"key": null}))).await.0, 200);
     let sent: Vec<Value> = log
@@ -420,23 +388,14 @@ async fn a_patch_changes_what_it_names_and_null_takes_a_key_away() {
 
 #[tokio::test]
 async fn a_patch_that_names_no_version_is_tried_again_when_somebody_else_writes() {
-    let tries = Arc::new(Mutex::new(0));
+    let tries = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&tries);
-    let (app, _) = app(move |asked| {
-        if asked.method == Method::PATCH {
-            *counted.lock().unwrap() += 1;
-            if *counted.lock().unwrap() < 3 {
-                return refused(409, "Conflict", "modified");
-            }
-        }
-        stores(asked)
+    let (app, _) = app(move |asked| match asked.method {
+        Method::PATCH if counted.fetch_add(1, Ordering::Relaxed) < 2 => refused(409, "Conflict", "modified"),
+        _ => stores(asked),
     });
-    let patch = |patch: Value| {
-        with(request("PATCH", "/rooms/a", Some(patch)), "content-type", "application/merge-patch+json")
-    };
     assert_eq!(fake::ask(&app, patch(json!({"size": 3}))).await.0, 200);
-    assert_eq!(*tries.lock().unwrap(), 3);
-    *tries.lock().unwrap() = 0;
+    assert_eq!(tries.swap(0, Ordering::Relaxed), 3);
     assert_eq!(fake::ask(&app, patch(json!({"size": 3, "resourceVersion": "7000000"}))).await.0, 409);
 }
 

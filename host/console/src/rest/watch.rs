@@ -3,80 +3,62 @@
 //! `added`, `modified` and `deleted` have the document, `bookmark` the version that the client knows from then on. `reset` says that it must
 //! list anew, `problem` why nothing more comes, and `bye` that the stream ends and may be opened again.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use axum::response::Response;
-use bytes::{Bytes, BytesMut};
+use axum::response::{Response, sse::Event};
 use http::{Method, StatusCode};
-use http_body_util::BodyExt;
 use pintle_core::view::{
     Source,
     document::problem::{Doing, Refusal},
     item::INITIAL_EVENTS_END,
     query::{ListOptions, Query},
 };
-use pintle_runtime::clock;
-use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
-use tokio::{
-    sync::{mpsc, watch},
-    time::Instant,
-};
+use serde_json::{Value, json};
 
 use super::{
     read::is_found,
-    request::{Asked, ask, cannot_be_shown, refused},
+    request::{Asked, ask, cannot_be_shown},
 };
 use crate::{
-    caller::Whole,
     documents::{DocumentView, Shown},
     problem::Problem,
-    sse::{ALIVE, KEEP_ALIVE, StreamEnd, WAITING, end_of_life, event, events_of, only},
+    sse::{self, Events, Gone, StreamEnd, event},
+    watches::{WatchEvent, WatchReader},
 };
 
-/// How long events wait for a client that does not read them.
-const READ_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The longest event, in bytes: one object, and its managed fields.
-const EVENT_BYTES_MAX: usize = 8 << 20;
-
-/// Follows documents, as one of the user's streams.
+/// Follows documents, as one of the user's watches.
 pub(super) async fn watch(asked: &Asked<'_>) -> Result<Response, Problem> {
-    let place = asked.app.hub.place(asked.caller)?;
-    let lens = &asked.view.lens;
-    let options =
-        ListOptions::read(&options(asked)).map_err(|status| Refusal::of_status(Doing::Watch, &status))?;
-    let pairs = match options.backing(lens) {
-        Ok(pairs) => pairs,
+    let permit = asked.app.watches.acquire(asked.caller, 1)?;
+    let response = match begun(asked).await {
         // Whoever follows changes lists anew when the stream says so.
-        Err(expired) if expired.code == 410 => {
-            return Ok(only(event("reset", None, "{}")));
+        Err(expired) if expired.status == StatusCode::GONE => {
+            return Ok(sse::follow(|_| async { Ok(reset()) }));
         }
-        Err(status) => return Err(Refusal::of_status(Doing::Watch, &status).into()),
+        response => response?,
     };
-    let namespace = asked.target.namespace.as_deref().filter(|_| lens.served.backing.namespaced);
-    let path = lens.served.backing.path(namespace, None);
-    let response = asked.caller.begin(ask(Method::GET, path, pairs)).await?;
-    if !response.status().is_success() {
-        let Whole { code, headers, body, .. } = asked.caller.whole(response).await?;
-        if code == StatusCode::GONE {
-            return Ok(only(event("reset", None, "{}")));
+    let end = sse::end_of_life(asked.caller.expires(), asked.app.stopping.clone());
+    let view = Arc::clone(asked.view);
+    let search = asked.query.first("search").unwrap_or_default().to_lowercase();
+    Ok(sse::follow(|events| async move {
+        let _permit = permit;
+        let over = view.guest.over();
+        let following = Following { view, search, events };
+        tokio::select! {
+            biased;
+            // Documents are shown otherwise from now on, so that what the client knows is void.
+            () = over => Ok(reset()),
+            reason = end => Ok(reason.event()),
+            last = following.relay(WatchReader::of(response)) => last,
         }
-        return Err(refused(Doing::Watch, code.as_u16(), &headers, &body).into());
-    }
-    let (events, waiting) = mpsc::channel(WAITING);
-    let life = end_of_life(asked.caller.expires(), clock::now(), Instant::now());
-    let following = Following {
-        view: Arc::clone(asked.view),
-        search: asked.query.first("search").unwrap_or_default().to_lowercase(),
-        events,
-    };
-    let stopping = asked.app.stopping.clone();
-    tokio::spawn(async move {
-        following.follow(response.into_body(), life, stopping).await;
-        drop(place);
-    });
-    Ok(events_of(waiting))
+    }))
+}
+
+async fn begun(asked: &Asked<'_>) -> Result<http::Response<kube::client::Body>, Problem> {
+    let lens = &asked.view.lens;
+    let refused = |status| Refusal::of_status(Doing::Watch, &status);
+    let pairs = ListOptions::read(&options(asked)).map_err(refused)?.backing(lens).map_err(refused)?;
+    let path = lens.served.backing.path(asked.namespace_of_all(), None);
+    asked.begin(Doing::Watch, ask(Method::GET, path, pairs)).await
 }
 
 /// The options of a watch: with bookmarks, and from the beginning unless a version is named.
@@ -97,124 +79,70 @@ fn options(asked: &Asked<'_>) -> Query {
     Query::new(pairs)
 }
 
-/// An event as the API server sends it.
-#[derive(Deserialize)]
-struct Event<'a> {
-    r#type: &'a str,
-    #[serde(borrow)]
-    object: &'a RawValue,
+fn reset() -> Event {
+    event("reset", "{}")
 }
 
-/// Why a stream ends.
-enum End {
-    /// The client has gone, or does not read.
-    Unread,
-    /// The client is told.
-    Told(Bytes),
-}
-
-impl From<Refusal> for End {
-    fn from(refusal: Refusal) -> Self {
-        Self::Told(event("problem", None, &Problem::from(refusal).document().to_string()))
-    }
+/// A client that comes back names the version of the last.
+fn change(name: &str, version: &str, data: &str) -> Event {
+    Event::default().event(name).id(version).data(data)
 }
 
 /// A watch that is being followed.
 struct Following {
     view: Arc<DocumentView>,
     search: String,
-    events: mpsc::Sender<Bytes>,
+    events: Events,
 }
 
 impl Following {
-    async fn follow(
-        self,
-        body: kube::client::Body,
-        (ends, reason): (Instant, StreamEnd),
-        mut stopping: watch::Receiver<bool>,
-    ) {
-        let bye = |reason: StreamEnd| End::Told(event("bye", None, &json!({"reason": reason}).to_string()));
-        let end = tokio::select! {
-            biased;
-            // Documents are shown otherwise from now on, so that what the client knows is void.
-            () = self.view.guest.over() => End::Told(event("reset", None, "{}")),
-            Ok(_) = stopping.wait_for(|stops| *stops) => bye(StreamEnd::Stopping),
-            () = tokio::time::sleep_until(ends) => bye(reason),
-            end = self.relay(body) => match end {
-                Ok(()) => bye(StreamEnd::Renew),
-                Err(end) => end,
-            },
-        };
-        if let End::Told(last) = end {
-            // Who does not read it has gone.
-            let _ = tokio::time::timeout(READ_TIMEOUT, self.events.send(last)).await;
-        }
-    }
-
-    async fn relay(&self, mut body: kube::client::Body) -> Result<(), End> {
-        let mut arrived = BytesMut::new();
+    /// Relays events until the watch ends. The last event says why.
+    async fn relay(&self, mut reader: WatchReader) -> Result<Event, Gone> {
         loop {
-            let frame = match tokio::time::timeout(KEEP_ALIVE, body.frame()).await {
-                Err(_) => {
-                    self.send(ALIVE).await?;
-                    continue;
-                }
+            let told = match reader.next().await {
                 // The API server ends a watch now and then.
-                Ok(None | Some(Err(_))) => return Ok(()),
-                Ok(Some(Ok(frame))) => frame,
+                Ok(None) => return Ok(StreamEnd::Renew.event()),
+                Ok(Some(happened)) => self.told(&happened).await,
+                Err(problem) => Err(Refusal::bad_gateway(Doing::Watch, &problem.detail).into()),
             };
-            let Ok(data) = frame.into_data() else { continue };
-            arrived.extend_from_slice(&data);
-            while let Some(end) = arrived.iter().position(|byte| *byte == b'\n') {
-                let line = arrived.split_to(end + 1);
-                if !line.trim_ascii().is_empty() {
-                    self.mapped(&line).await?;
-                }
-            }
-            if arrived.len() > EVENT_BYTES_MAX {
-                return Err(
-                    Refusal::bad_gateway(Doing::Watch, "an event of the API server is too large").into()
-                );
+            match told {
+                Ok(Some(told)) => self.events.send(told).await?,
+                Ok(None) => {}
+                Err(expired) if expired.status == StatusCode::GONE => return Ok(reset()),
+                Err(problem) => return Ok(event("problem", problem.document())),
             }
         }
     }
 
-    async fn mapped(&self, line: &[u8]) -> Result<(), End> {
+    /// What the client is told of an event, if it wants to know of the object.
+    async fn told(&self, happened: &WatchEvent) -> Result<Option<Event>, Problem> {
         let lens = &self.view.lens;
-        let unreadable = || Refusal::bad_gateway(Doing::Watch, "an event of the API server cannot be read");
-        let Event { r#type, object } = serde_json::from_slice(line).map_err(|_| unreadable())?;
-        let name = match r#type {
-            "ADDED" => "added",
-            "MODIFIED" => "modified",
-            "DELETED" => "deleted",
-            "BOOKMARK" => {
-                let object: Value = serde_json::from_str(object.get()).map_err(|_| unreadable())?;
-                let version =
-                    object.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
-                let shown = lens.epoch.shown(version);
-                let is_end = object
-                    .pointer("/metadata/annotations")
-                    .and_then(|all| all.get(INITIAL_EVENTS_END))
-                    .is_some();
-                let data = json!({"resourceVersion": shown, "initialEventsEnd": is_end});
-                return self.send(event("bookmark", Some(&shown), &data.to_string())).await;
-            }
-            _ => {
-                let status: Value = serde_json::from_str(object.get()).unwrap_or_default();
-                let code =
-                    status.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
-                return Err(match code {
-                    Some(410) => End::Told(event("reset", None, "{}")),
-                    code => Refusal::of_answer(Doing::Watch, code.unwrap_or(502), None, &status).into(),
-                });
-            }
+        let text = happened.object.get();
+        let Some(name) = happened.name() else {
+            let status: Value = serde_json::from_str(text).unwrap_or_default();
+            let code = status.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+            return Err(Refusal::of_answer(Doing::Watch, code.unwrap_or(502), None, &status).into());
         };
+        if name == "bookmark" {
+            let object: Value = serde_json::from_str(text).unwrap_or_default();
+            let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+            let shown = lens.epoch.shown(version.unwrap_or_default());
+            let marks = object.pointer("/metadata/annotations");
+            let is_end = marks.is_some_and(|marks| marks.get(INITIAL_EVENTS_END).is_some());
+            let data = json!({"resourceVersion": shown, "initialEventsEnd": is_end});
+            return Ok(Some(change(name, &shown, &data.to_string())));
+        }
         // What has left a selection is told as it was before, under the version at which it left.
         let source = if name == "deleted" { Source::Elsewhere } else { Source::Stored };
-        let object = self.view.cut.read(object.get().as_bytes(), source).map_err(|_| unreadable())?;
+        let unreadable = "an event of the API server cannot be read";
+        let object = self
+            .view
+            .cut
+            .read(text.as_bytes(), source)
+            .map_err(|_| Refusal::bad_gateway(Doing::Watch, unreadable))?;
         let shown_name = lens.names.shown(object.name());
         if !is_found(&shown_name, &self.search) {
-            return Ok(());
+            return Ok(None);
         }
         let shown = self.view.guest.show(lens, std::slice::from_ref(&object)).await;
         let fields = match shown.map(|shown| shown.into_iter().next()) {
@@ -228,13 +156,6 @@ impl Following {
             Err(refusal) => return Err(refusal.into()),
         };
         let version = lens.epoch.shown(object.version());
-        self.send(event(name, Some(&version), &lens.document_json(&object, &fields))).await
-    }
-
-    async fn send(&self, event: Bytes) -> Result<(), End> {
-        match tokio::time::timeout(READ_TIMEOUT, self.events.send(event)).await {
-            Ok(Ok(())) => Ok(()),
-            _ => Err(End::Unread),
-        }
+        Ok(Some(change(name, &version, &lens.document_json(&object, &fields))))
     }
 }

@@ -3,7 +3,7 @@
 //! What was written is pruned, filled in and validated by the view's schema, before its guest judges it; and only then the API server is
 //! asked, which judges the backing object as it would one from kubectl.
 
-use axum::{body::Body, response::Response};
+use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, Method, StatusCode, header};
 use pintle_core::{
     object,
@@ -22,11 +22,11 @@ use serde_json::{Map, Value, json};
 
 use super::{
     document,
-    request::{Asked, ask, json_of},
+    request::{Asked, ask, json_of, refused},
 };
 use crate::{
-    caller::{Ask, JSON, Whole},
-    endpoint::MERGE_PATCH,
+    caller::{Ask, JSON},
+    endpoint::{MERGE_PATCH, form_of},
     problem::Problem,
 };
 
@@ -41,23 +41,21 @@ pub(super) async fn create(asked: &Asked<'_>, body: &[u8]) -> Result<Response, P
     let mut written = Written::read(json_of(body)?, &lens.served.schema)?;
     let namespace = namespace(asked, &written)?;
     asked.may(Doing::Create, Verb::Create, in_namespace(asked, &namespace), None).await?;
-    let secrets = written.secrets(&lens.served);
-    let warnings =
-        judge(asked, &mut written, &options).map_err(|refusal| refusal.without_secrets(&secrets))?;
     let Some(name) = written.name.clone() else {
         return Err(Refusal::invalid(vec![fault::required("metadata.name", "name is required")]).into());
     };
-    let stored = store(asked, &written.fields, None, &secrets).await?;
+    let secrets = written.secrets(&lens.served);
+    let judged = judge(asked, &mut written, None, &options).await;
+    let (stored, warnings) = judged.map_err(|refusal| refusal.without_secrets(&secrets))?;
     let object = lens.create_document(&name, &namespace, &stored)?;
     let path = lens.served.backing.path(in_namespace(asked, &namespace), None);
-    let answer = send(asked, Doing::Create, Method::POST, path, JSON, &object, &options, &secrets).await?;
-    let object = asked.object(Doing::Create, &answer, Source::Elsewhere)?;
+    let object = send(asked, Method::POST, path, &object, &options, &secrets).await?;
     let mut response = done(asked, StatusCode::OK, &object, warnings).await;
     let shown = lens.names.shown(object.name());
-    let location = match lens.served.backing.namespaced {
-        true => format!("/{}/{shown}?namespace={namespace}", lens.served.rest),
-        false => format!("/{}/{shown}", lens.served.rest),
-    };
+    let mut location = format!("/{}/{shown}", lens.served.rest);
+    if lens.served.backing.namespaced {
+        location.push_str(&format!("?namespace={namespace}"));
+    }
     if let Ok(location) = HeaderValue::from_str(&location) {
         response.headers_mut().insert(header::LOCATION, location);
     }
@@ -132,9 +130,10 @@ pub(super) async fn delete(asked: &Asked<'_>) -> Result<Response, Problem> {
     // The request as a whole has a deadline.
     let answer = loop {
         // A selector does not bound what is asked for by name: the API server must delete the object as it is seen here, and no other.
-        let (body, is_pinned_here) = match lens.served.selector.is_empty() {
-            true => (body.clone(), false),
-            false => pinned(&body, &asked.current(Doing::Delete).await?, true),
+        let (body, is_pinned_here) = if lens.served.selector.is_empty() {
+            (body.clone(), false)
+        } else {
+            pinned(&body, &asked.current(Doing::Delete).await?, true)
         };
         match asked.ask(Doing::Delete, Ask::json(Method::DELETE, path.clone(), &body)).await {
             Err(changed) if changed.status == StatusCode::CONFLICT && is_pinned_here => {}
@@ -143,9 +142,7 @@ pub(super) async fn delete(asked: &Asked<'_>) -> Result<Response, Problem> {
     };
     let kind = serde_json::from_slice::<Value>(&answer).unwrap_or_default();
     if kind.get("kind").and_then(Value::as_str) != Some(lens.served.backing.kind.as_str()) {
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::NO_CONTENT;
-        return Ok(response);
+        return Ok(StatusCode::NO_CONTENT.into_response());
     }
     // Somebody's finalizer holds it: it is being deleted, and still there.
     let object = asked.object(Doing::Delete, &answer, Source::Elsewhere)?;
@@ -171,14 +168,11 @@ async fn update(
 ) -> Result<Response, Problem> {
     let lens = &asked.view.lens;
     let secrets = written.secrets(&lens.served);
-    let warnings =
-        judge(asked, &mut written, options).map_err(|refusal| refusal.without_secrets(&secrets))?;
-    let stored = store(asked, &written.fields, Some(current), &secrets).await?;
+    let judged = judge(asked, &mut written, Some(current), options).await;
+    let (stored, warnings) = judged.map_err(|refusal| refusal.without_secrets(&secrets))?;
     let change = lens.update_document(current, &stored)?;
     let path = lens.served.backing.path(asked.namespace(), Some(current.name()));
-    let answer =
-        send(asked, Doing::Update, Method::PATCH, path, MERGE_PATCH, &change, options, &secrets).await?;
-    let object = asked.object(Doing::Update, &answer, Source::Elsewhere)?;
+    let object = send(asked, Method::PATCH, path, &change, options, &secrets).await?;
     Ok(done(asked, StatusCode::OK, &object, warnings).await)
 }
 
@@ -207,51 +201,44 @@ async fn done(
     response
 }
 
-/// Prunes, fills in and validates what was written. Returns what the client is to be warned of.
-fn judge(asked: &Asked<'_>, written: &mut Written, options: &WriteOptions) -> Result<Vec<String>, Refusal> {
+/// Prunes, fills in and validates what was written, and asks the guest what becomes of it. Returns that, and what the client is to be warned
+/// of.
+async fn judge(
+    asked: &Asked<'_>,
+    written: &mut Written,
+    current: Option<&BackingObject>,
+    options: &WriteOptions,
+) -> Result<(Map<String, Value>, Vec<String>), Refusal> {
     let view = asked.view;
     let unknown = view.schema.prune(&mut written.fields);
     let warnings = options.field_validation.judge(&[], &unknown).map_err(Refusal::bad_request)?;
     view.schema.default(&mut written.fields);
     let causes = view.schema.validate(&written.fields, None);
-    match causes.is_empty() {
-        true => Ok(warnings),
-        false => Err(Refusal::invalid(view.lens.served.as_kubernetes_says(causes))),
+    if !causes.is_empty() {
+        return Err(Refusal::invalid(view.lens.served.as_kubernetes_says(causes)));
     }
+    Ok((view.guest.store(&view.lens, &written.fields, current).await?, warnings))
 }
 
-async fn store(
-    asked: &Asked<'_>,
-    fields: &Value,
-    current: Option<&BackingObject>,
-    secrets: &Secrets,
-) -> Result<Map<String, Value>, Refusal> {
-    let stored = asked.view.guest.store(&asked.view.lens, fields, current).await;
-    stored.map_err(|refusal| refusal.without_secrets(secrets))
-}
-
-#[allow(clippy::too_many_arguments, reason = "a request has as many parts")]
+/// Sends a create, or a merge patch, and returns what is stored then.
 async fn send(
     asked: &Asked<'_>,
-    doing: Doing,
     method: Method,
     path: String,
-    form: &'static str,
     body: &Value,
     options: &WriteOptions,
     secrets: &Secrets,
-) -> Result<bytes::Bytes, Problem> {
+) -> Result<BackingObject, Problem> {
+    let is_create = method == Method::POST;
+    let (doing, form) = if is_create { (Doing::Create, JSON) } else { (Doing::Update, MERGE_PATCH) };
     let agent = asked.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
     let body = Some((form, body.to_string().into_bytes()));
     let sent = Ask { body, ..ask(method, path, options.backing(agent)) };
-    let Whole { code, headers, body, .. } = asked.caller.whole(asked.caller.begin(sent).await?).await?;
-    match code.is_success() {
-        true => Ok(body),
-        false => {
-            let refusal = super::request::refused(doing, code.as_u16(), &headers, &body);
-            Err(refusal.without_secrets(secrets).into())
-        }
+    let answer = asked.caller.whole(asked.caller.begin(sent).await?).await?;
+    if !answer.code.is_success() {
+        return Err(refused(doing, &answer).without_secrets(secrets).into());
     }
+    Ok(asked.object(doing, &answer.body, Source::Elsewhere)?)
 }
 
 fn options(asked: &Asked<'_>, write: Options, doing: Doing) -> Result<WriteOptions, Refusal> {
@@ -259,13 +246,10 @@ fn options(asked: &Asked<'_>, write: Options, doing: Doing) -> Result<WriteOptio
 }
 
 fn has_form(asked: &Asked<'_>, form: &'static str) -> Result<(), Refusal> {
-    let given =
-        asked.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let given = given.split(';').next().unwrap_or_default().trim();
-    match given.eq_ignore_ascii_case(form) {
-        true => Ok(()),
-        false => Err(Refusal::unsupported(form)),
+    if form_of(asked.headers) != form {
+        return Err(Refusal::unsupported(form));
     }
+    Ok(())
 }
 
 /// The namespace in which a document is to be created.
@@ -276,10 +260,10 @@ fn namespace(asked: &Asked<'_>, written: &Written) -> Result<String, Refusal> {
         (None, None) => asked.target.namespace_of_one().to_owned(),
     };
     // It becomes a part of a path.
-    match object::is_namespace(&namespace) {
-        true => Ok(namespace),
-        false => Err(Refusal::bad_request("the namespace of the document can be no name of one")),
+    if !object::is_namespace(&namespace) {
+        return Err(Refusal::bad_request("the namespace of the document can be no name of one"));
     }
+    Ok(namespace)
 }
 
 fn in_namespace<'a>(asked: &Asked<'_>, namespace: &'a str) -> Option<&'a str> {

@@ -1,218 +1,186 @@
 //! [`Listener`]: one stream.
 
-use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::Bytes;
-use pintle_runtime::clock;
-use serde_json::json;
-use tokio::{
-    sync::{Notify, mpsc},
-    time::Instant,
+use axum::response::sse::Event;
+use futures::{StreamExt, stream::FuturesUnordered};
+use http::StatusCode;
+use pintle_core::object;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use super::{
+    Bookmark, Reset, WatchProblem,
+    wanted::{Wanted, What},
 };
-
-use super::{Bookmark, Bye, Reset, WatchProblem};
 use crate::{
-    app::App,
     caller::{Caller, PAGE},
-    feed::{
-        Feed, Seat,
-        log::{End, News, Position},
-        wanted::{Wanted, What},
-    },
     problem::Problem,
     reading,
-    sse::{self, KEEP_ALIVE, StreamEnd, end_of_life},
+    sse::{Events, Gone, StreamEnd, event},
+    watches::WatchReader,
 };
+
+/// How long the API server keeps a watch open. A watch that goes on is not authorized again, so it is opened anew.
+const WATCH_SECONDS: u64 = 540;
+
+/// How long after the end of a watch it is opened again, at first and at most.
+const BACKOFF: Duration = Duration::from_secs(1);
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+
+/// After how many failures in a row it is given up.
+const FAILURES_MAX: u32 = 8;
 
 /// One stream.
 pub(super) struct Listener {
-    app: Arc<App>,
     caller: Caller,
-    wanted: Vec<Wanted>,
-    events: mpsc::Sender<Bytes>,
-    /// Given back when the stream ends.
-    _seat: Seat,
+    events: Events,
+    /// Held while a kind is listed, so that one page at a time is in memory.
+    listing: Mutex<()>,
 }
 
-/// A watch of the stream that goes on.
-struct Open {
-    index: usize,
-    feed: Arc<Feed>,
-    position: Position,
-}
-
-/// The client went away.
-struct Gone;
-
-/// What ends a stream, besides the client.
-enum Last {
-    /// Said to the client.
-    Bye(StreamEnd),
+/// Why a watch ends.
+enum End {
+    /// The list must be read anew.
+    Reset,
+    /// The API server does not accept the caller any more.
+    Unauthorized,
+    /// Something else, which a retry does not help.
+    Problem(Problem),
+    /// Nobody reads the stream.
     Gone,
 }
 
-impl From<Gone> for Last {
+impl From<Gone> for End {
     fn from(_: Gone) -> Self {
         Self::Gone
     }
 }
 
+impl From<Problem> for End {
+    fn from(problem: Problem) -> Self {
+        match problem.status {
+            StatusCode::GONE => Self::Reset,
+            StatusCode::UNAUTHORIZED => Self::Unauthorized,
+            _ => Self::Problem(problem),
+        }
+    }
+}
+
 impl Listener {
-    pub(super) fn new(
-        app: Arc<App>,
-        caller: Caller,
-        wanted: Vec<Wanted>,
-        events: mpsc::Sender<Bytes>,
-        seat: Seat,
-    ) -> Self {
-        Self { app, caller, wanted, events, _seat: seat }
+    pub(super) fn new(caller: Caller, events: Events) -> Self {
+        Self { caller, events, listing: Mutex::default() }
     }
 
-    /// Tells the client what happens, until one of both ends.
-    pub(super) async fn run(self) {
-        let (ends, reason) = end_of_life(self.caller.expires(), clock::now(), Instant::now());
-        let mut stopping = self.app.stopping.clone();
-        let last = tokio::select! {
-            last = self.follow() => last,
-            () = tokio::time::sleep_until(ends) => Last::Bye(reason),
-            Ok(_) = stopping.wait_for(|stops| *stops) => Last::Bye(StreamEnd::Stopping),
-            () = self.events.closed() => Last::Gone,
+    /// Tells the client what happens. The last event says why nothing more can be told.
+    pub(super) async fn run(self, wanted: Vec<Wanted>) -> Result<Event, Gone> {
+        let mut watches = FuturesUnordered::new();
+        for (watch, wanted) in wanted.into_iter().enumerate() {
+            watches.push(self.watch(watch, wanted));
+        }
+        while let Some(ended) = watches.next().await {
+            if let Some(end) = ended? {
+                return Ok(end.event());
+            }
+        }
+        // The client asks for another stream when it has read anew what ended.
+        std::future::pending().await
+    }
+
+    /// Tells of one watch, and why it ends. Returns what ends the whole stream, if that does.
+    async fn watch(&self, watch: usize, wanted: Wanted) -> Result<Option<StreamEnd>, Gone> {
+        let ended = match self.follow(watch, wanted).await {
+            End::Gone => return Err(Gone),
+            End::Unauthorized => return Ok(Some(StreamEnd::Unauthorized)),
+            End::Reset => event("reset", json!(Reset { watch })),
+            End::Problem(problem) => {
+                event("problem", json!(WatchProblem { watch, problem: problem.document() }))
+            }
         };
-        if let Last::Bye(reason) = last {
-            let bye = sse::event("bye", None, &json!(Bye { reason }).to_string());
-            // A client that does not read is not waited for.
-            let _ = tokio::time::timeout(KEEP_ALIVE, self.events.send(bye)).await;
-        }
+        self.events.send(ended).await?;
+        Ok(None)
     }
 
-    async fn follow(&self) -> Last {
-        let news = Arc::new(Notify::new());
-        let mut open = Vec::new();
-        for (index, wanted) in self.wanted.iter().enumerate() {
-            match self.open(index, wanted, &news).await {
-                Ok(Ok(opened)) => open.push(opened),
-                Ok(Err(End::Unauthorized)) => return Last::Bye(StreamEnd::Unauthorized),
-                Ok(Err(end)) => {
-                    if self.ended(index, end).await.is_err() {
-                        return Last::Gone;
-                    }
-                }
-                Err(Gone) => return Last::Gone,
-            }
-        }
-        loop {
-            match self.tell(&mut open).await {
-                Ok(()) => {}
-                Err(last) => return last,
-            }
-            tokio::select! {
-                () = news.notified() => {}
-                () = tokio::time::sleep(KEEP_ALIVE) => {
-                    if self.events.send(sse::ALIVE).await.is_err() {
-                        return Last::Gone;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Opens one watch: from the version that the client has seen, or from the present state, which it is told first.
-    async fn open(
-        &self,
-        index: usize,
-        wanted: &Wanted,
-        news: &Arc<Notify>,
-    ) -> Result<Result<Open, End>, Gone> {
-        let since = match &wanted.since {
-            Some(version) => version.clone(),
-            None => match self.present(index, &wanted.what).await? {
+    /// Follows one watch to its end: from the version that the client has seen, or from the present state, which it is told first.
+    async fn follow(&self, watch: usize, wanted: Wanted) -> End {
+        let Wanted { what, since } = wanted;
+        let mut seen = match since {
+            Some(version) => version,
+            None => match self.present(watch, &what).await {
                 Ok(version) => version,
-                Err(end) => return Ok(Err(end)),
+                Err(end) => return end,
             },
         };
-        Ok(match self.app.hub.watch(&self.caller, &wanted.what, &since) {
-            Ok((feed, position)) => {
-                feed.tell(news);
-                Ok(Open { index, feed, position })
-            }
-            Err(problem) => Err(End::Problem(problem)),
-        })
+        let mut failures = 0;
+        loop {
+            let began = seen.clone();
+            let retry_after = match self.read(watch, &what, &mut seen).await {
+                Ok(()) => None,
+                Err(End::Problem(problem)) if is_passing(&problem) && failures < FAILURES_MAX => {
+                    problem.retry_after
+                }
+                Err(end) => return end,
+            };
+            failures = if seen == began { failures + 1 } else { 0 };
+            // An API server that closes at once is not asked in a circle.
+            let wait = retry_after.unwrap_or(BACKOFF.saturating_mul(1 << failures.min(5)));
+            tokio::time::sleep(wait.min(BACKOFF_MAX)).await;
+        }
     }
 
     /// Tells what there is now, and returns the version of it.
-    async fn present(&self, index: usize, what: &What) -> Result<Result<String, End>, Gone> {
-        let mut next: Option<String> = None;
+    async fn present(&self, watch: usize, what: &What) -> Result<String, End> {
+        let _turn = self.listing.lock().await;
+        let mut next = None;
         loop {
-            let ask = what.list().with_some("continue", next.take());
+            let ask = what.list().with_some("continue", next);
             let told = |object| {
-                let told = what.told(object);
+                let told = what.told(watch, object);
                 let bytes = told.len();
                 Some((told, bytes))
             };
-            let listed = match reading::page(&self.caller, &ask, PAGE, told).await {
-                Ok(page) => page,
-                Err(problem) => return Ok(Err(end_of(problem))),
-            };
+            let listed = reading::page(&self.caller, &ask, PAGE, told).await?;
             for told in listed.items {
-                self.say("added", index, &told).await?;
+                self.events.send(event("added", told)).await?;
             }
             next = listed.next;
             if next.is_none() {
-                self.bookmark(index, &listed.version).await?;
-                return Ok(Ok(listed.version));
+                self.bookmark(watch, &listed.version).await?;
+                return Ok(listed.version);
             }
         }
     }
 
-    /// Tells everything that is new.
-    async fn tell(&self, open: &mut Vec<Open>) -> Result<(), Last> {
-        let mut at = 0;
-        while let Some(one) = open.get_mut(at) {
-            match one.feed.next(&mut one.position) {
-                None => at += 1,
-                Some(News::Change(change)) => {
-                    self.say(change.happened.name(), one.index, &change.told).await?
-                }
-                Some(News::Bookmark(version)) => self.bookmark(one.index, &version).await?,
-                Some(News::End(End::Unauthorized)) => return Err(Last::Bye(StreamEnd::Unauthorized)),
-                Some(News::End(end)) => {
-                    let index = one.index;
-                    open.remove(at);
-                    self.ended(index, end).await?;
-                }
+    /// Follows one connection to its end.
+    async fn read(&self, watch: usize, what: &What, seen: &mut String) -> Result<(), End> {
+        let ask = what.watch().with("resourceVersion", seen.as_str());
+        let ask = ask.with("timeoutSeconds", WATCH_SECONDS.to_string());
+        let mut reader = WatchReader::of(self.caller.succeed(ask).await?);
+        while let Some(happened) = reader.next().await? {
+            let text = happened.object.get();
+            let Some(name) = happened.name() else {
+                return Err(Problem::of_status(&serde_json::from_str(text).unwrap_or_default()).into());
+            };
+            let object: Value = serde_json::from_str(text).unwrap_or_default();
+            let version = object::text(&object, &["metadata", "resourceVersion"]).unwrap_or_default();
+            version.clone_into(seen);
+            if name == "bookmark" {
+                self.bookmark(watch, seen).await?;
+            } else {
+                self.events.send(event(name, what.told(watch, object))).await?;
             }
         }
         Ok(())
     }
 
-    async fn ended(&self, index: usize, end: End) -> Result<(), Gone> {
-        let (name, data) = match end {
-            End::Problem(problem) => {
-                ("problem", json!(WatchProblem { watch: index, problem: problem.document() }))
-            }
-            End::Reset | End::Unauthorized => ("reset", json!(Reset { watch: index })),
-        };
-        self.send(sse::event(name, None, &data.to_string())).await
-    }
-
-    async fn bookmark(&self, index: usize, version: &str) -> Result<(), Gone> {
-        let data = json!(Bookmark { watch: index, resource_version: version });
-        self.send(sse::event("bookmark", None, &data.to_string())).await
-    }
-
-    async fn say(&self, name: &str, index: usize, told: &str) -> Result<(), Gone> {
-        self.send(sse::event(name, None, &format!("{{\"watch\":{index},{told}"))).await
-    }
-
-    async fn send(&self, event: Bytes) -> Result<(), Gone> {
-        self.events.send(event).await.map_err(|_| Gone)
+    async fn bookmark(&self, watch: usize, version: &str) -> Result<(), Gone> {
+        let bookmark = Bookmark { watch, resource_version: version };
+        self.events.send(event("bookmark", json!(bookmark))).await
     }
 }
 
-fn end_of(problem: Problem) -> End {
-    match problem.status {
-        http::StatusCode::UNAUTHORIZED => End::Unauthorized,
-        http::StatusCode::GONE => End::Reset,
-        _ => End::Problem(problem),
-    }
+/// Whether a retry can help.
+fn is_passing(problem: &Problem) -> bool {
+    matches!(problem.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
+        || problem.status.is_server_error()
 }

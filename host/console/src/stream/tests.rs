@@ -1,8 +1,5 @@
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -16,7 +13,10 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::*;
 use crate::{
     app::App,
+    caller::Caller,
     fake::{self, Log, ask, refused, request},
+    token::Token,
+    watches::WATCHES_OF_ONE_MAX,
 };
 
 /// The lines of each watch that a test sends.
@@ -133,45 +133,16 @@ async fn a_stream_tells_what_there_is_and_then_what_happens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_of_one_caller_share_a_watch_that_ends_with_the_last() {
+async fn each_stream_has_watches_of_its_own_that_end_with_it() {
     let (app, _, watches) = cluster();
     let seen = ["a.example/v1/rooms;resourceVersion=10"];
     let mut one = Reading::open(&app, &seen).await;
-    let mut other = Reading::open(&app, &seen).await;
-    until(|| watches.lock().unwrap().len() == 1).await;
-    send(&watches, "ADDED", &room("b", 11));
-    assert_eq!(
-        (one.names(1).await, other.names(1).await),
-        (vec!["added b".to_owned()], vec!["added b".to_owned()])
-    );
-    // Who comes later and has seen less is told the rest.
-    let mut late = Reading::open(&app, &seen).await;
-    assert_eq!(late.names(1).await, ["added b"]);
-    assert_eq!((app.hub.feeds(), watches.lock().unwrap().len()), (1, 1));
-    drop((one, late));
-    send(&watches, "MODIFIED", &room("b", 12));
-    assert_eq!(other.names(1).await, ["modified b"]);
-    drop(other);
-    until(|| app.hub.feeds() == 0).await;
-    until(|| watches.lock().unwrap()[0].is_closed()).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn another_caller_has_a_watch_of_its_own() {
-    let (app, log, watches) = cluster();
-    let _one = Reading::open(&app, &["a.example/v1/rooms;resourceVersion=10"]).await;
-    let mut asks = request("GET", "/api/v1/stream?watch=a.example/v1/rooms;resourceVersion%3D10", None);
-    asks.headers_mut().insert("authorization", "Bearer bob-token".parse().unwrap());
-    let _other = fake::answer(&app, asks).await;
+    let other = Reading::open(&app, &seen).await;
     until(|| watches.lock().unwrap().len() == 2).await;
-    let tokens: Vec<String> = log
-        .lock()
-        .unwrap()
-        .iter()
-        .filter(|asked| asked.path.contains("watch=true"))
-        .map(|asked| asked.header("authorization").unwrap().to_owned())
-        .collect();
-    assert_eq!(tokens, ["Bearer ann-token", "Bearer bob-token"]);
+    drop(other);
+    until(|| watches.lock().unwrap().iter().filter(|watch| watch.is_closed()).count() == 1).await;
+    send(&watches, "ADDED", &room("b", 11));
+    assert_eq!(one.names(1).await, ["added b"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -221,7 +192,7 @@ async fn a_stream_says_why_it_ends() {
     until(|| !watches.lock().unwrap().is_empty()).await;
     send(&watches, "ERROR", &json!({"kind": "Status", "code": 401, "message": "Unauthorized"}));
     assert_eq!(reading.next().await, Some(("bye".into(), json!({"reason": "unauthorized"}))));
-    until(|| app.hub.feeds() == 0).await;
+    until(|| watches.lock().unwrap()[0].is_closed()).await;
 }
 
 #[tokio::test]
@@ -236,54 +207,20 @@ async fn what_is_no_watch_opens_nothing() {
 }
 
 #[tokio::test]
-async fn a_caller_has_so_many_streams_and_no_more() {
-    let (app, _, _) = cluster();
-    let mut open = Vec::new();
-    let refused = AtomicUsize::new(0);
-    for _ in 0..130 {
-        let given = fake::answer(
-            &app,
-            request("GET", "/api/v1/stream?watch=a.example/v1/rooms;resourceVersion%3D1", None),
-        )
-        .await;
-        if given.status() == 429 {
-            assert!(given.headers().contains_key("retry-after"));
-            refused.fetch_add(1, Ordering::Relaxed);
-        }
-        open.push(given);
-    }
-    assert_eq!(refused.load(Ordering::Relaxed), 2);
-    // They all watch the same.
-    until(|| app.hub.feeds() == 1).await;
-}
-
-#[tokio::test]
 async fn one_user_with_several_tokens_has_one_share_of_watches_and_leaves_the_rest() {
     let (app, _, _) = cluster();
     let caller = |token: &str, user: &str| {
-        let mut headers = http::HeaderMap::new();
-        headers.insert("authorization", format!("Bearer {token}").parse().unwrap());
-        let token = crate::token::Token::of(&headers).unwrap();
-        crate::Caller::with_token(app.upstream.clone(), token, fake::memory()).named(user)
+        let bearer = format!("Bearer {token}").parse().unwrap();
+        let token = Token::of(&http::HeaderMap::from_iter([(http::header::AUTHORIZATION, bearer)])).unwrap();
+        Caller::with_token(app.upstream.clone(), token, fake::memory()).named(user)
     };
-    let watch = |caller: &crate::Caller, name: &str| {
-        let wanted = Wanted::read(&format!("a.example/v1/{name};resourceVersion=1")).unwrap();
-        app.hub.watch(caller, &wanted.what, "1")
-    };
-    let tokens = [caller("one", "mallory"), caller("two", "mallory"), caller("three", "mallory")];
-    let (mut open, mut refused) = (Vec::new(), 0);
-    for number in 0..1_100 {
-        match watch(&tokens[number % 3], &format!("rooms{number}")) {
-            Ok(opened) => open.push(opened),
-            Err(problem) => {
-                assert_eq!(problem.status, 429);
-                refused += 1;
-            }
-        }
-    }
-    assert_eq!((open.len(), refused), (128, 972));
-    assert!(watch(&caller("ann", "ann"), "rooms").is_ok());
-    let streams: Vec<_> = (0..129).map(|number| app.hub.place(&tokens[number % 3])).collect();
-    assert_eq!(streams.iter().filter(|place| place.is_err()).count(), 1);
-    assert!(app.hub.place(&caller("ann", "ann")).is_ok());
+    let mallory = ["one", "two", "three"].map(|token| caller(token, "mallory"));
+    let taken = mallory.iter().cycle().map_while(|caller| app.watches.acquire(caller, 32).ok());
+    let taken: Vec<_> = taken.collect();
+    assert_eq!(taken.len() * 32, WATCHES_OF_ONE_MAX);
+    let refused = app.watches.acquire(&mallory[0], 1).map(drop).unwrap_err();
+    assert_eq!((refused.status.as_u16(), refused.retry_after.is_some()), (429, true));
+    assert!(app.watches.acquire(&caller("ann", "ann"), 32).is_ok());
+    drop(taken);
+    assert!(app.watches.acquire(&mallory[0], 32).is_ok(), "it was given back");
 }

@@ -1,6 +1,7 @@
 //! For whom guests work, and how much an answer has.
 
 use super::*;
+use crate::watches::WATCHES_OF_ONE_MAX;
 
 /// Every request for documents that there is, as a merge patch where it changes one.
 fn every_request(token: &str) -> Vec<Request> {
@@ -12,7 +13,7 @@ fn every_request(token: &str) -> Vec<Request> {
         request("POST", "/rooms?dryRun=All", Some(document.clone())),
         request("POST", "/rooms", Some(document.clone())),
         request("PUT", "/rooms/a", Some(document.clone())),
-        with(request("PATCH", "/rooms/a", Some(document)), "content-type", "application/merge-patch+json"),
+        patch(document),
         request("DELETE", "/rooms/a", None),
     ];
     all.map(|request| with(request, "authorization", &format!("Bearer {token}"))).into()
@@ -77,28 +78,25 @@ async fn no_guest_works_for_who_may_not_do_it_to_the_object_behind() {
         .filter(|asked| asked.header("authorization") == Some("Bearer ann-token"))
         .map(|asked| asked.json()["spec"]["resourceAttributes"].clone())
         .collect();
-    let attributes = |verb: &str, namespace: &str, name: &str| json!({"verb": verb, "group": "example.com", "resource": "rooms", "subresource": "", "namespace": namespace, "name": name});
-    assert_eq!(asked.pop(), Some(attributes("create", "n", "")));
-    assert_eq!(
-        asked,
-        [attributes("create", "default", ""), attributes("patch", "default", "a")],
-        "each once"
-    );
+    let attributes = |verb: &str, namespace: &str, name: Option<&str>| json!({"verb": verb, "group": "example.com", "resource": "rooms", "subresource": null, "namespace": namespace, "name": name});
+    assert_eq!(asked.pop(), Some(attributes("create", "n", None)));
+    let each_once = [attributes("create", "default", None), attributes("patch", "default", Some("a"))];
+    assert_eq!(asked, each_once);
 }
 
 #[tokio::test]
-async fn a_watch_is_one_of_the_streams_of_its_user() {
+async fn a_watch_is_one_of_its_user() {
     let (upstream, _) = fake::raw_upstream(|_| {
         let held = futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>();
         (200, Sent::from_stream(held))
     });
     let app = served_by(upstream);
     let ann = app.known(request("GET", "/", None).headers()).await.unwrap();
-    let streams: Vec<_> = (0..127).map(|_| app.hub.place(&ann).unwrap()).collect();
+    let others = app.watches.acquire(&ann, WATCHES_OF_ONE_MAX - 1).unwrap();
     let follow = || fake::answer(&app, request("GET", "/rooms?watch=true", None));
     let watch = follow().await;
     assert_eq!((watch.status().as_u16(), follow().await.status().as_u16()), (200, 429));
-    drop(streams);
+    drop(others);
     assert_eq!(follow().await.status(), 200);
 }
 

@@ -17,16 +17,16 @@ const BYTES_MAX: usize = 4 << 10;
 
 /// One watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    /// What is watched, and how it is shown: streams that want the same share a watch.
-    pub(crate) what: What,
+pub(super) struct Wanted {
+    /// What is watched, and how it is shown.
+    pub(super) what: What,
     /// What the client has seen already.
-    pub(crate) since: Option<String>,
+    pub(super) since: Option<String>,
 }
 
 /// What is watched, and how it is shown.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct What {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct What {
     /// All objects of a kind, those of a namespace, or one of them.
     place: Place,
     /// The uid of the root of which these are children. Of them only the metadata are watched: they are of any kind, Secrets among them.
@@ -40,7 +40,7 @@ impl Wanted {
     ///
     /// # Errors
     /// 400 or 404 where it says something else, or names what is not served here.
-    pub(crate) fn read(text: &str) -> Result<Self, Problem> {
+    pub(super) fn read(text: &str) -> Result<Self, Problem> {
         if text.len() > BYTES_MAX {
             return Err(Problem::bad_request(format!("a watch has more than {BYTES_MAX} bytes")));
         }
@@ -54,7 +54,7 @@ impl Wanted {
                 "namespace" => namespace = Some(value).filter(|value| !value.is_empty()),
                 "name" => name = Some(value),
                 "root" => root = Some(uid(value)?),
-                "resourceVersion" => since = Some(version(value)?),
+                "resourceVersion" => since = version(value)?,
                 "fields" => fields = Some(value),
                 "whole" => is_whole = value == "true",
                 _ => {
@@ -64,53 +64,40 @@ impl Wanted {
                 }
             }
         }
-        let resource = match &root {
-            Some(_) => Resource::any(parts_of(resource)?)?,
-            None => resource_of(parts_of(resource)?)?,
-        };
+        let parts: Vec<&str> = resource.split('/').collect();
+        let resource: [&str; 3] =
+            parts.try_into().map_err(|_| Problem::bad_request("a watch begins with GROUP/VERSION/PLURAL"))?;
+        let is_any = root.is_some() || Resource::any(resource).is_ok_and(|named| named == place::events());
+        let resource = if is_any { Resource::any(resource) } else { Resource::custom(resource) }?;
         let place = Place::within(&resource, namespace)?;
-        let place = match name {
-            Some(name) => place.named(name)?,
-            None => place,
-        };
+        let place = if let Some(name) = name { place.named(name)? } else { place };
         let what = What { place, is_whole: is_whole && root.is_none(), root, fields: Fields::read(fields)? };
-        Ok(Self { what, since: since.flatten() })
+        Ok(Self { what, since })
     }
-}
-
-fn parts_of(text: &str) -> Result<[&str; 3], Problem> {
-    let names: Vec<&str> = text.split('/').collect();
-    names.try_into().map_err(|_| Problem::bad_request("a watch begins with GROUP/VERSION/PLURAL"))
-}
-
-fn resource_of([group, version, plural]: [&str; 3]) -> Result<Resource, Problem> {
-    let events = place::events();
-    let is_events = (group, version, plural) == (&events.group, &events.version, &events.plural);
-    if is_events { Ok(events) } else { Resource::custom(group, version, plural) }
 }
 
 fn uid(value: &str) -> Result<String, Problem> {
-    match syntax::is_label(value) {
-        true => Ok(value.to_owned()),
-        false => Err(Problem::bad_request("root is the uid of an object")),
+    if !syntax::is_label(value) {
+        return Err(Problem::bad_request("root is the uid of an object"));
     }
+    Ok(value.to_owned())
 }
 
 fn version(text: &str) -> Result<Option<String>, Problem> {
-    match text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        true => Ok(Some(text.to_owned()).filter(|text| !text.is_empty())),
-        false => Err(Problem::bad_request("resourceVersion is one that a list gave")),
+    if text.len() > 64 || !text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Err(Problem::bad_request("resourceVersion is one that a list gave"));
     }
+    Ok(Some(text.to_owned()).filter(|text| !text.is_empty()))
 }
 
 impl What {
     /// Asks for what there is now.
-    pub(crate) fn list(&self) -> Ask {
+    pub(super) fn list(&self) -> Ask {
         self.ask(METADATA_OF_ALL)
     }
 
     /// Asks for what changes.
-    pub(crate) fn watch(&self) -> Ask {
+    pub(super) fn watch(&self) -> Ask {
         self.ask(METADATA).with("watch", "true").with("allowWatchBookmarks", "true")
     }
 
@@ -124,16 +111,17 @@ impl What {
         if self.root.is_some() { ask.accepting(of_metadata) } else { ask }
     }
 
-    /// What a client is told of an object, without the number of its watch: the end of a JSON object.
-    pub(crate) fn told(&self, object: Value) -> String {
-        let version = object::text(&object, &["metadata", "resourceVersion"]).unwrap_or_default();
-        let version = json!(version);
-        let (key, shown) = match (self.place.resource == place::events(), self.is_whole) {
-            (true, _) => ("row", json!(happening::reduced(&object))),
-            (false, false) => ("row", json!(rows::row(&object, &self.fields))),
-            (false, true) => ("object", rows::whole(object)),
+    /// What a client is told of a change of an object by the watch of this number, as JSON.
+    pub(super) fn told(&self, watch: usize, object: Value) -> String {
+        let version = object::text(&object, &["metadata", "resourceVersion"]).unwrap_or_default().to_owned();
+        let (key, shown) = if self.place.resource == place::events() {
+            ("row", json!(happening::reduced(&object)))
+        } else if self.is_whole {
+            ("object", rows::whole(object))
+        } else {
+            ("row", json!(rows::row(&object, &self.fields)))
         };
-        format!("\"resourceVersion\":{version},\"{key}\":{shown}}}")
+        json!({"watch": watch, "resourceVersion": version, key: shown}).to_string()
     }
 }
 
@@ -167,7 +155,7 @@ mod tests {
         assert_eq!(wanted.what.list(), list);
         let watch = list.with("watch", "true").with("allowWatchBookmarks", "true").accepting(METADATA);
         assert_eq!(wanted.what.watch(), watch);
-        assert!(wanted.what.told(json!({"metadata": {"name": "a"}})).contains("\"row\""));
+        assert!(wanted.what.told(0, json!({"metadata": {"name": "a"}})).contains("\"row\""));
     }
 
     #[test]
@@ -196,13 +184,13 @@ mod tests {
     #[test]
     fn what_is_told_is_a_row_an_object_or_an_event() {
         let told = |watch: &str, object: Value| -> Value {
-            let told = Wanted::read(watch).unwrap().what.told(object);
-            serde_json::from_str(&format!("{{\"watch\":0,{told}")).unwrap()
+            serde_json::from_str(&Wanted::read(watch).unwrap().what.told(3, object)).unwrap()
         };
         let object =
             json!({"metadata": {"name": "a", "resourceVersion": "7", "managedFields": []}, "spec": {"b": 1}});
         let row = told("a.example/v1/rooms;fields=spec.b", object.clone());
-        assert_eq!((&row["resourceVersion"], &row["row"]["fields"]), (&json!("7"), &json!({"spec.b": 1})));
+        assert_eq!((&row["watch"], &row["resourceVersion"]), (&json!(3), &json!("7")));
+        assert_eq!(row["row"]["fields"], json!({"spec.b": 1}));
         let whole = told("a.example/v1/rooms;whole=true", object);
         assert_eq!(
             whole["object"],

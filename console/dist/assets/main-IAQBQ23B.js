@@ -1,1 +1,0 @@
-import{_a as o}from"./chunk-OQXVQ7VL.js";import"./chunk-NMJXUCJR.js";await o();

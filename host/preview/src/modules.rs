@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use pintle_api as api;
 use pintle_core::reasons;
 use pintle_engine::Module;
-use pintle_kubernetes::{Cluster, builtin};
+use pintle_kubernetes::Cluster;
 use pintle_modules::{Limit, Loader, Order, Owner, Report};
-use pintle_wit::{Failure, ObjectRef};
+use pintle_wit::Failure;
 
 use crate::{ModuleChoice, Preview, PreviewError, reader::Reader};
 
@@ -62,7 +62,7 @@ impl Preview {
     }
 
     async fn named(&self, reader: &Reader, modules: &Cluster, name: &str) -> Result<Module, PreviewError> {
-        let found = read_module(reader, name).await?;
+        let found: api::Module = reader.own(name).await?;
         let order = Order::new(name, &found.spec, true, &Untold)?;
         let known = found.spec.digest.parse().ok().and_then(|digest| self.engine.loaded(&digest));
         if let Some(known) = known {
@@ -78,27 +78,6 @@ impl Preview {
         );
         let bytes = loader.fetch(&order).await.map_err(unfetched)?;
         Ok(loader.compile(&order, bytes).await?)
-    }
-}
-
-/// A Module.
-pub(crate) async fn read_module(reader: &Reader, name: &str) -> Result<api::Module, PreviewError> {
-    let modules = builtin("pintle.dev/v1alpha1", "Module", "modules", false);
-    let what = format!("Module {name}");
-    let found = reader.get(&modules, &own("Module", name)).await;
-    let found = found.map_err(|error| PreviewError::of(&what, &error))?;
-    let found = found.ok_or_else(|| PreviewError::NotFound(format!("there is no {what}")))?;
-    serde_json::from_value(found)
-        .map_err(|error| PreviewError::Unavailable(format!("{what} cannot be read: {error}")))
-}
-
-/// One of the host's own objects.
-pub(crate) fn own(kind: &str, name: &str) -> ObjectRef {
-    ObjectRef {
-        api_version: "pintle.dev/v1alpha1".into(),
-        kind: kind.into(),
-        namespace: None,
-        name: name.into(),
     }
 }
 

@@ -47,7 +47,7 @@ impl Preview {
     pub async fn record(&self, caller: &Caller, request: &InspectRequest) -> Result<Recorded, PreviewError> {
         let (asking, root) = self.about(caller, request).await?;
         let asked = self.ask(&asking, &root).await;
-        asking.reader.memory_sufficed()?;
+        asking.reader.memory.sufficed()?;
         let mask = asking.mask(random()?, Instead::Value, &root, &asked);
         let mut objects = asking.scopes().await;
         objects.push(reconciler(&asking));
@@ -65,8 +65,7 @@ impl Preview {
             now: conditions::time(asking.now),
             guest: asking.target.guest.clone(),
             module: asking.target.judged.name.clone(),
-            answer: answer
-                .map(|allowed| shown_answer(&object::kind(&root), allowed, asked.request.as_ref(), &mask)),
+            answer: answer.map(|allowed| shown_answer(&root, allowed, asked.request.as_ref(), &mask)),
             failure,
             unknown,
             secrets_replaced: mask.is_used(),

@@ -21,11 +21,7 @@ use pintle_schema::{config_schema, openapi::CrdVersion};
 use pintle_wit::{ChildKind, Failure, Kind, Manifest, ObjectRef, views::Document};
 use serde_json::Value;
 
-use crate::{
-    Caller, ModuleChoice, Preview, PreviewError,
-    modules::{Chosen, own, read_module},
-    reader::Reader,
-};
+use crate::{Caller, ModuleChoice, Preview, PreviewError, modules::Chosen, reader::Reader};
 
 /// How many kinds are asked for at once.
 const KINDS_AT_ONCE: usize = 8;
@@ -50,42 +46,18 @@ pub(crate) struct Target {
     pub(crate) marks: Marks,
 }
 
-/// The Reconciler of this name.
-pub(crate) async fn read_reconciler(reader: &Reader, name: &str) -> Result<api::Reconciler, PreviewError> {
-    let reconcilers = reconcilers();
-    let what = format!("Reconciler {name}");
-    let found = reader.get(&reconcilers, &own("Reconciler", name)).await;
-    let found = found.map_err(|error| PreviewError::of(&what, &error))?;
-    let found = found.ok_or_else(|| PreviewError::NotFound(format!("there is no {what}")))?;
-    typed(&what, found)
-}
-
 /// The Reconciler that works on roots of a kind: the oldest one, as in a host.
 pub(crate) async fn reconciler_of(reader: &Reader, kind: &Kind) -> Result<api::Reconciler, PreviewError> {
-    let found = reader.list(&reconcilers(), None, None).await;
-    let found = found.map_err(|error| PreviewError::of("the Reconcilers", &error))?;
-    let mut of_kind: Vec<api::Reconciler> = Vec::new();
-    for value in found {
-        let reconciler: api::Reconciler = typed("a Reconciler", value)?;
+    let mut found: Vec<api::Reconciler> = reader.all_own().await?;
+    found.retain(|reconciler| {
         let wanted = &reconciler.spec.r#for;
-        if wanted.kind == kind.kind && wanted.group() == kind.group() {
-            of_kind.push(reconciler);
-        }
-    }
+        wanted.kind == kind.kind && wanted.group() == kind.group()
+    });
     let age = |reconciler: &api::Reconciler| {
         (reconciler.metadata.creation_timestamp.clone().map(|time| time.0), reconciler.metadata.name.clone())
     };
-    let oldest = of_kind.into_iter().min_by_key(age);
+    let oldest = found.into_iter().min_by_key(age);
     oldest.ok_or_else(|| PreviewError::NotFound(format!("no Reconciler is for {kind}")))
-}
-
-fn reconcilers() -> Resource {
-    builtin("pintle.dev/v1alpha1", "Reconciler", "reconcilers", false)
-}
-
-fn typed(what: &str, value: Value) -> Result<api::Reconciler, PreviewError> {
-    serde_json::from_value(value)
-        .map_err(|error| PreviewError::Unavailable(format!("{what} cannot be read: {error}")))
 }
 
 impl Preview {
@@ -132,7 +104,7 @@ impl Preview {
             in_force: in_force.is_some_and(|active| active.digest == digest && active.config == config),
         };
         let before = match in_force {
-            Some(active) => read_module(reader, &active.module).await.ok().and_then(manifest_of),
+            Some(active) => reader.own(&active.module).await.ok().and_then(manifest_of),
             None => None,
         };
         let binding = Binding {
@@ -178,10 +150,8 @@ impl Preview {
 
 /// Adds what the Views that there are mark. Who may not list them still has those of the module.
 async fn add_served(reader: &Reader, marks: &mut Marks) {
-    let views = builtin("pintle.dev/v1alpha1", "View", "views", false);
-    let listed = reader.list(&views, None, None).await.unwrap_or_default();
-    let read = listed.into_iter().filter_map(|view| serde_json::from_value::<api::View>(view).ok());
-    for served in read.filter_map(|view| view.status?.served) {
+    let views: Vec<api::View> = reader.all_own().await.unwrap_or_default();
+    for served in views.into_iter().filter_map(|view| view.status?.served) {
         let backing = Kind::new(&served.backing.api_version, &served.backing.kind);
         let document =
             (!served.rest.is_empty()).then(|| Document { schema: Value::Null, paths: served.paths.clone() });

@@ -12,7 +12,6 @@ mod fixture;
 mod gateway;
 mod inspect;
 mod live;
-mod missing;
 pub mod module;
 pub mod native;
 mod new;

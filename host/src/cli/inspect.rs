@@ -3,10 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pintle_core::{
-    object,
-    plan::{Change, Inspected},
-};
+use pintle_core::object;
 use pintle_offline::documents;
 use pintle_wit::Kind;
 use serde_json::Value;
@@ -14,6 +11,7 @@ use serde_json::Value;
 use super::{
     live,
     output::{self, Data},
+    plan::change_text,
     problem::{CommandStatus, Problem},
     seeing::{self, RootFlags},
 };
@@ -84,7 +82,12 @@ impl Inspect {
         let (caller, mut request) = self.flags.request().await?;
         request.proposed = self.proposed.as_deref().map(|file| one_of(file, &request.kind)).transpose()?;
         let found = seeing::preview()?.inspect(&caller, &request).await.map_err(seeing::problem)?;
-        output::print(&if self.diff { diff_text(&found) } else { output::text(&found, self.output)? })?;
+        let text = if self.diff {
+            found.children.iter().map(|child| change_text(&child.change)).collect()
+        } else {
+            output::text(&found, self.output)?
+        };
+        output::print(&text)?;
         if let Some(failure) = &found.failure {
             eprintln!("error: there is no answer: {}: {}", failure.reason, failure.message);
             return Ok(CommandStatus::Failed);
@@ -95,18 +98,4 @@ impl Inspect {
                 .hint("what could not be read may change the answer")),
         }
     }
-}
-
-/// How the children differ, as `pintle plan` prints it.
-fn diff_text(found: &Inspected) -> String {
-    let mut text = String::new();
-    for child in &found.children {
-        let change = &child.change;
-        if change.change == Change::Unchanged && change.why.is_none() {
-            continue;
-        }
-        let why = change.why.as_ref().map_or_else(String::new, |why| format!(": {}", why.replace('\n', " ")));
-        text.push_str(&format!("# {}: {}{why}\n{}", change.reference, change.change.word(), change.diff));
-    }
-    text
 }

@@ -80,7 +80,7 @@ pub(super) fn warn_unchecked(kinds: &BTreeSet<Kind>) {
 fn instead(path: &Path) -> String {
     match extension(path) {
         _ if has_objects(path) => {
-            format!("a module comes first, and objects by -f: pintle render MODULE -f {}", path.display())
+            format!("objects are given by -f: pintle render MODULE -f {}", path.display())
         }
         Some("rs" | "toml" | "lock") => build(&folder(path)),
         Some("wat") => format!("make the binary form: wasm-tools parse {} -o guest.wasm", path.display()),

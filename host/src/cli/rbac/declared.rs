@@ -13,7 +13,7 @@ use pintle_wit::{
     Failure, Kind, Limits, Manifest, parse_manifest, parse_views_manifest, views::ViewsManifest,
 };
 
-use super::super::{live, missing::missing_in, module, problem::Problem};
+use super::super::{live, module, problem::Problem};
 
 /// What a module declares.
 pub(super) struct Declared {
@@ -38,11 +38,10 @@ impl Declared {
 
     /// By the status of a Module, which has the manifest of its guest, or else that of its views.
     pub(super) async fn of_module(client: &Client, name: &str) -> Result<Self, Problem> {
-        let modules = Api::<Module>::all(client.clone());
-        let found = modules.get_opt(name).await;
+        let found = Api::<Module>::all(client.clone()).get_opt(name).await;
         let Some(module) = found.map_err(|error| live::problem(format!("Module {name}"), &error))? else {
             let hint = "see which there are with: kubectl get modules; the name of a file ends in .wasm, or has a folder before it";
-            return Err(missing_in(&modules, name).await.hint(hint));
+            return Err(Problem::new(format!("there is no Module {name}")).hint(hint));
         };
         let Some(manifest) = module.status.and_then(|status| status.manifest) else {
             return Err(Problem::failed(format!(

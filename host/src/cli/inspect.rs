@@ -16,9 +16,9 @@ use super::{
     seeing::{self, RootFlags},
 };
 
-/// Show what the guest of a root is given, and what it answers
+/// Show request and answer of a root
 ///
-/// The request is made from the cluster as it is now, with your own rights, and the guest is called again. For a root at rest this is
+/// The request is what the guest of the root is given. It is made from the cluster as it is now, with your own rights, and the guest is called again. For a root at rest this is
 /// what the operator gave and got. A word such as `<hidden 3fa1c2>`, the same for equal values, stands in the place of what nobody is to
 /// read: see `pintle record --help`.
 ///

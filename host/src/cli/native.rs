@@ -24,14 +24,8 @@ const AS_MODULE: [&str; 2] = ["profile.dev.overflow-checks=false", "profile.dev.
 
 /// Builds the program that writes the generated files of a guest, and calls it.
 pub(super) fn build(package: &Package, locked: bool) -> Result<PathBuf, Problem> {
-    let mut command = package.cargo();
-    command.args(["build", "--features", "schema", "--bin", &package.schema]);
-    command.args(["--message-format=json-render-diagnostics"]);
-    command.args(cargo::quiet()).args(locked.then_some("--locked"));
-    command.args(AS_MODULE.iter().flat_map(|setting| ["--config", setting]));
-    let messages = cargo::run(command.stdout(Stdio::piped()), "cargo build")?;
-    cargo::program(&messages, &package.schema)
-        .ok_or_else(|| Problem::new(format!("cargo built no program {}", package.schema)))
+    let words = ["build", "--features", "schema", "--bin", &package.schema];
+    Package::make(&package.schema, &mut package.cargo(&words, &AS_MODULE, locked))
 }
 
 /// The native build of the guest whose module is tested, made when the first call traps.

@@ -16,9 +16,9 @@ use super::{
     table::Table,
 };
 
-/// Show what a module would change, and change nothing
+/// Show what a module would change
 ///
-/// Every root of the Reconciler is put before the module, as the operator would do it, and the answers are compared with what is in
+/// Nothing is changed. Every root of the Reconciler is put before the module, as the operator would do it, and the answers are compared with what is in
 /// the cluster. Without a module it is the one in force: that shows what this version of Pintle would change.
 ///
 /// Everything is read with your own rights. What you may not read makes a root unknown. Secrets are compared by their values, and

@@ -27,7 +27,7 @@ use super::{
     problem::{CommandStatus, Problem},
 };
 
-/// Switch a Reconciler or a View to another Module
+/// Switch a Reconciler or View to another Module
 ///
 /// The operator loads the new module while the old one keeps working. When the new module is ready, every custom resource is
 /// reconciled with it. If the new module is refused, the old one stays.

@@ -11,7 +11,7 @@ use super::{
     problem::{CommandStatus, Problem},
 };
 
-/// Print the versions of this program and of the contract
+/// Print the versions of pintle and the contract
 ///
 /// The contract is between the host and its guests: the version of the JSON documents, and the WIT interface that a module exports.
 /// The policy is the set of rules that the gate checks answers by. A host with another policy asks every guest again.

@@ -8,8 +8,8 @@ use std::{
 };
 
 use clap::Args;
-use pintle_core::{object, reasons};
-use pintle_engine::{CallStats, Engine, EngineConfig, Guest, Meter, Module};
+use pintle_core::reasons;
+use pintle_engine::{CallStats, Guest, Module};
 use pintle_modules::upload;
 use pintle_offline as offline;
 use pintle_offline::{
@@ -19,7 +19,6 @@ use pintle_offline::{
     numbers::{self, Numbers},
     shown::ShownFailure,
 };
-use pintle_runtime::clock;
 use pintle_wit::{Failure, Kind, Manifest};
 use serde_json::{Value, json};
 
@@ -34,7 +33,8 @@ use views::ViewTrial;
 ///
 /// The command loads the module as the operator does and calls it. The input is the objects in the files of -f. Without -f, it is
 /// every case in the directory `cases` beside the module. Without cases, it is a custom resource with an empty spec. Every call is
-/// made several times and with the observed children in another order. The answers must be the same.
+/// made several times and with the observed children in another order. The answers must be the same. Instructions are counted, so that a call
+/// takes a little longer here than in a cluster.
 ///
 /// Of each number of a resource, also of those that only its CRD declares, the command makes others that are easily lost: integers
 /// beyond 2^53, and doubles of 17 digits. The guest must hand them on as they are, or refuse them.
@@ -139,16 +139,11 @@ const OF_PROPERTIES: [&str; 3] =
 
 impl Check {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
-        let bytes = module::read(&self.module)?;
-        // Time is measured as in a cluster, where nobody counts instructions.
-        let timed = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic))?;
-        let counted = offline::engine()?;
-        let loaded = timed.load(&bytes, None).and_then(|module| Ok((module, counted.load(&bytes, None)?)));
-        let (by_time, by_fuel) = match loaded {
-            Ok(modules) => modules,
+        let module = match offline::engine()?.load(&module::read(&self.module)?, None) {
+            Ok(module) => module,
             Err(failure) => return self.refuse(&failure),
         };
-        let findings = self.findings(&by_time, &by_fuel)?;
+        let findings = self.findings(&module)?;
         module::warn_unchecked(&findings.calls.iter().flat_map(|call| call.unchecked.clone()).collect());
         output::print(&match self.output.data() {
             Some(form) => output::text(&findings.data(), form)?,
@@ -170,11 +165,11 @@ impl Check {
     }
 
     /// Asks whatever there is to ask of a module that a host would take.
-    fn findings<'a>(&'a self, by_time: &'a Module, by_fuel: &Module) -> Result<Findings<'a>, Problem> {
+    fn findings<'a>(&'a self, module: &'a Module) -> Result<Findings<'a>, Problem> {
         let mut findings = Findings {
             path: &self.module,
-            module: by_time,
-            supported: upload::supports(by_time),
+            module,
+            supported: upload::supports(module),
             calls: Vec::new(),
             views: Vec::new(),
             view_cases: Vec::new(),
@@ -188,15 +183,13 @@ impl Check {
             return Ok(findings);
         }
         let cases = self.cases()?;
-        if !are_for_views(by_fuel, &given)
-            && let (Some(by_time), Some(by_fuel)) = (by_time.guest(), by_fuel.guest())
-        {
-            findings.calls = self.calls(&by_time, &by_fuel, &given, &cases, &crds)?;
+        if let Some(guest) = module.guest().filter(|_| !are_for_views(module, &given)) {
+            findings.calls = self.calls(&guest, &given, &cases, &crds)?;
         }
-        if let (Some(by_time), Some(by_fuel)) = (by_time.views(), by_fuel.views()) {
-            findings.views = views::tried(&by_time, &by_fuel, &crds, &given, (self.seed, self.objects));
+        if let Some(views) = module.views() {
+            findings.views = views::tried(&views, &crds, &given, (self.seed, self.objects));
             for (file, case) in cases.iter().filter(|(_, case)| case.view.is_some()) {
-                let broken = views::broken(&by_fuel, case, &crds)
+                let broken = views::broken(&views, case, &crds)
                     .map_err(|error| Problem::new(format!("{}: {error:#}", file.display())))?;
                 let broken = broken.into_iter().map(|failure| (file.display().to_string(), failure));
                 findings.view_cases.extend(broken);
@@ -219,13 +212,12 @@ impl Check {
     /// Asks a guest that reconciles: about its cases, about what is given, or else about a root with an empty spec.
     fn calls(
         &self,
-        by_time: &Guest,
-        by_fuel: &Guest,
+        guest: &Guest,
         given: &[Document],
         cases: &[(PathBuf, Case)],
         crds: &[Document],
     ) -> Result<Vec<Call>, Problem> {
-        let subject = Subject::Reconciler(by_fuel.clone());
+        let subject = Subject::Reconciler(guest.clone());
         let mut calls = Vec::new();
         for (file, case) in cases.iter().filter(|(_, case)| case.view.is_none()) {
             let name = file.display().to_string();
@@ -236,7 +228,7 @@ impl Check {
                 // The guest is not asked about what a host refuses before.
                 Some(refused) if excused.has(refused) => {}
                 Some(refused) => return Err(Problem::failed(format!("{name}: {}", refused.message))),
-                None => calls.push(Call::of(name, answer, &excused, by_time, by_fuel)),
+                None => calls.push(Call::of(name, answer, &excused, guest)),
             }
         }
         if !calls.is_empty() || cases.iter().any(|(_, case)| case.view.is_none()) {
@@ -245,7 +237,7 @@ impl Check {
         let now = case::time(None)?;
         let objects = Objects { beside: crds, now, strict: true, ..Objects::default() };
         let (name, objects, excused) = if given.is_empty() {
-            let value = empty_root(by_fuel.manifest());
+            let value = empty_root(guest.manifest());
             let documents = vec![Document { source: "an empty root".into(), value }];
             // Where the CRD does not take an empty spec, the guest is asked all the same: it should say what it lacks, and not break.
             let objects = Objects { documents, expected: Some(""), ..objects };
@@ -257,7 +249,7 @@ impl Check {
         let answer = ask(&subject, objects)?;
         match before_any_call(&answer) {
             Some(refused) => Err(Problem::new(refused.message.clone())),
-            None => Ok(vec![Call::of(name, answer, &excused, by_time, by_fuel)]),
+            None => Ok(vec![Call::of(name, answer, &excused, guest)]),
         }
     }
 }
@@ -273,26 +265,24 @@ fn empty_root(manifest: &Manifest) -> Value {
 }
 
 impl Call {
-    fn of(name: String, answer: Answer, excused: &Excused, by_time: &Guest, by_fuel: &Guest) -> Self {
-        let first = answer.requests.as_ref().map(|(first, _)| {
+    fn of(name: String, answer: Answer, excused: &Excused, guest: &Guest) -> Self {
+        let stats = answer.calls.first().copied().unwrap_or_default();
+        let microseconds = answer.requests.as_ref().map(|(first, _)| {
             // A request is plain data with string keys, so that writing it as JSON cannot fail.
-            serde_json::to_string(first).unwrap_or_default()
-        });
-        let microseconds = first.map(|request| {
-            let call = || match by_time.reconcile(&request, &answer.limits) {
+            let request = serde_json::to_string(first).unwrap_or_default();
+            let call = |_| match guest.reconcile(&request, &answer.limits) {
                 Ok(answer) => answer.stats.duration,
                 Err(error) => error.stats.duration,
             };
-            let first = call();
             // A guest that is slow is not called often.
-            let calls = if first.as_millis() > 10 { 1 } else { TIMED_CALLS };
-            let mut durations: Vec<_> = (0..calls).map(|_| call()).collect();
+            let calls = if stats.duration.as_millis() > 10 { 1 } else { TIMED_CALLS };
+            let mut durations: Vec<_> = (0..calls).map(call).collect();
             durations.sort();
-            let middle = durations.get(durations.len() / 2).copied().unwrap_or(first);
+            let middle = durations.get(calls / 2).copied().unwrap_or_default();
             u64::try_from(middle.as_micros()).unwrap_or(u64::MAX)
         });
         let numbers = match (&answer.requests, answer.refused.as_slice()) {
-            (Some((_, last)), []) => numbers::tried(by_fuel, &answer.limits, last, answer.schema.as_ref()),
+            (Some((_, last)), []) => numbers::tried(guest, &answer.limits, last, answer.schema.as_ref()),
             _ => Numbers::default(),
         };
         let refused = answer.refused.first();
@@ -308,7 +298,7 @@ impl Call {
             failure: failure.cloned(),
             name,
             microseconds,
-            stats: answer.calls.first().copied().unwrap_or_default(),
+            stats,
             outcome,
             numbers,
             unchecked: answer.unchecked,
@@ -486,7 +476,7 @@ impl Findings<'_> {
         if let Some(guest) = module.guest() {
             let manifest = guest.manifest();
             rows.push(["Reconciles".into(), manifest.reconciles.to_string()]);
-            rows.push(["Children".into(), children(manifest)]);
+            rows.push(["Children".into(), or_none(children(manifest))]);
             rows.push(["Config".into(), config(manifest.config_schema.as_ref())]);
             rows.extend(powers(manifest));
         }
@@ -510,13 +500,16 @@ fn row(name: &str, lines: Vec<String>) -> Option<[String; 2]> {
     (!lines.is_empty()).then(|| [name.to_owned(), lines.join("\n")])
 }
 
+fn or_none(text: String) -> String {
+    if text.is_empty() { "none".into() } else { text }
+}
+
 fn children(manifest: &Manifest) -> String {
     let each = manifest.children.iter().map(|child| {
         let observed = if child.observe { " (observed)" } else { "" };
         format!("{}{observed}", child.kind())
     });
-    let lines: Vec<String> = each.collect();
-    if lines.is_empty() { "none".into() } else { lines.join("\n") }
+    each.collect::<Vec<_>>().join("\n")
 }
 
 /// What the guest looks at, patches and has go besides its children, and what that asks of the CRD of its roots.
@@ -529,26 +522,21 @@ fn powers(manifest: &Manifest) -> Vec<[String; 2]> {
         .patches
         .iter()
         .map(|patch| format!("{} {}: {}", patch.api_version, patch.kind, patch.fields.join(", ")));
-    let mut patches: Vec<String> = patches.collect();
-    if !patches.is_empty() {
-        patches.push("(onRelease: Remove wants status.pintle.patched in the CRD)".into());
-    }
+    let in_crd = "(onRelease: Remove wants status.pintle.patched in the CRD)".to_owned();
+    let in_crd = (!manifest.patches.is_empty()).then_some(in_crd);
     let evictions = manifest.evictions.then(|| "Pods (wants status.pintle.evicting in the CRD)".to_owned());
-    [
+    let rows = [
         row("Needs", needs.collect()),
-        row("Patches", patches),
+        row("Patches", patches.chain(in_crd).collect()),
         row("Evictions", evictions.into_iter().collect()),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ];
+    rows.into_iter().flatten().collect()
 }
 
 fn config(schema: Option<&Value>) -> String {
-    let Some(schema) = schema else { return "none".into() };
-    let fields = object::at(schema, &["properties"]).and_then(Value::as_object);
+    let fields = schema.and_then(|schema| schema.get("properties")?.as_object());
     let names: Vec<&str> = fields.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-    if names.is_empty() { "none".into() } else { names.join(", ") }
+    or_none(names.join(", "))
 }
 
 #[cfg(test)]

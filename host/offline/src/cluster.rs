@@ -173,34 +173,24 @@ impl Cluster {
     /// # Errors
     /// As the case says, and 409 for a first apply of what exists.
     pub fn apply(&mut self, apply: &Apply) -> Result<Applied, ApiError> {
+        let sent = self.admit(apply, &["resourceVersion", "uid"])?;
         let reference = apply.reference();
-        self.let_in(reference)?;
-        self.kinds.fit(apply.object(), "").map_err(|failure| unfit(&failure))?;
         let existing = self.objects.get(&key(reference)).cloned();
         let created = existing.is_none();
-        let mut sent = apply.object().clone();
-        let uid_sent = object::uid(&sent).to_owned();
-        if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("resourceVersion");
-            metadata.remove("uid");
-        }
-        let mut live = match existing {
+        let live = match existing {
             Some(_) if !apply.force() => return Err(conflict("the object already exists")),
-            Some(live) if object::uid(&live) != uid_sent => return Err(conflict("uid mismatch")),
+            Some(live) if object::uid(&live) != object::uid(apply.object()) => {
+                return Err(conflict("uid mismatch"));
+            }
             None if apply.force() => return Err(conflict("uid mismatch: the object does not exist")),
             Some(live) => live,
             None => json!({"metadata": {
                 "uid": uid(&sent), "generation": 1, "creationTimestamp": pintle_core::conditions::time(self.now),
             }}),
         };
-        merge(&mut live, &sent);
-        self.version += 1;
-        live["metadata"]["resourceVersion"] = self.version.to_string().into();
-        record(&mut live, apply.manager(), None, owned(&sent));
-        let observed = self.observe(&live);
+        let live = self.write(apply, live, &sent);
         self.seen.insert(key(reference));
-        self.objects.insert(key(reference), live);
-        Ok(Applied { created, observed })
+        Ok(Applied { created, observed: self.observe(&live) })
     }
 
     /// Looks up what a guest asks to see: in the files, the root among them.
@@ -218,33 +208,39 @@ impl Cluster {
     /// # Errors
     /// As the case says, and 409 where the object is not there.
     pub fn patch(&mut self, patch: &Apply) -> Result<Value, ApiError> {
-        let reference = patch.reference();
-        self.let_in(reference)?;
-        self.kinds.fit(patch.object(), "").map_err(|failure| unfit(&failure))?;
-        let Some(mut live) = self.live(reference).cloned() else {
+        // What names the object is nobody's.
+        let sent = self.admit(patch, &["uid", "name", "namespace"])?;
+        let Some(live) = self.live(patch.reference()).cloned() else {
             return Err(conflict("uid mismatch: the object does not exist"));
         };
-        let mut sent = patch.object().clone();
+        Ok(self.write(patch, live, &sent))
+    }
+
+    /// What is sent, without these parts of its metadata, unless it is refused.
+    fn admit(&mut self, apply: &Apply, left_out: &[&str]) -> Result<Value, ApiError> {
+        self.let_in(apply.reference())?;
+        self.kinds.fit(apply.object(), "").map_err(|failure| unfit(&failure))?;
+        let mut sent = apply.object().clone();
         if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("uid");
+            metadata.retain(|key, _| !left_out.contains(&key.as_str()));
         }
+        Ok(sent)
+    }
+
+    /// Lays what is sent over an object, without what its manager has sent before and does not send any more.
+    fn write(&mut self, apply: &Apply, mut live: Value, sent: &Value) -> Value {
         let before = live.clone();
-        // What an earlier form of the patch set, and this one does not.
-        if let Some(entry) = pintle_core::managed::entry(&live, patch.manager(), None).cloned() {
-            drop_unsent(&mut live, &entry, &sent);
+        if let Some(entry) = pintle_core::managed::entry(&before, apply.manager(), None) {
+            drop_unsent(&mut live, entry, sent);
         }
-        merge(&mut live, &sent);
-        // What names the object is nobody's.
-        if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.retain(|key, _| !matches!(key.as_str(), "name" | "namespace"));
-        }
-        record(&mut live, patch.manager(), None, owned(&sent));
+        merge(&mut live, sent);
+        record(&mut live, apply.manager(), None, owned(sent));
         if live != before {
             self.version += 1;
             live["metadata"]["resourceVersion"] = self.version.to_string().into();
         }
-        self.objects.insert(key(reference), live.clone());
-        Ok(live)
+        self.objects.insert(key(apply.reference()), live.clone());
+        live
     }
 
     /// Has a Pod go: it is gone at once.

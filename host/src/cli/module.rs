@@ -79,14 +79,9 @@ fn instead(path: &Path) -> String {
     }
 }
 
-/// Whether a file is a module, by its name.
-pub(super) fn is_wasm(path: &Path) -> bool {
-    extension(path) == Some("wasm")
-}
-
 /// Whether a word of the command line names a file, and not a Module in the cluster.
 pub(super) fn is_file(text: &str) -> bool {
-    is_wasm(Path::new(text)) || text.contains('/')
+    extension(Path::new(text)) == Some("wasm") || text.contains('/')
 }
 
 fn extension(path: &Path) -> Option<&str> {

@@ -177,7 +177,7 @@ fn shown_request(request: &Request, mask: &Mask) -> Value {
 }
 
 /// An answer as `pintle render` prints it, and as it may be shown.
-pub(crate) fn shown_answer(root: &Value, allowed: &Allowed, request: Option<&Request>, mask: &Mask) -> Value {
+fn shown_answer(root: &Value, allowed: &Allowed, request: Option<&Request>, mask: &Mask) -> Value {
     let needs = request.iter().flat_map(|request| &request.needs).map(|answered| answered.need.clone());
     let mut shown = Shown::of(allowed.clone(), root, needs.collect()).without_empty();
     shown.needs.take_if(|needs| needs.is_empty());

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use crate::{
     Caller, InspectRequest, Preview, PreviewError,
     ask::{Asked, Asking},
-    inspect::shown_answer,
     target::{crd, random},
 };
 
@@ -29,9 +28,7 @@ pub struct Recorded {
     pub guest: Guest,
     /// The name of its module.
     pub module: String,
-    /// What it answered in the cluster, after the gate, as `pintle render` prints it.
-    pub answer: Option<Value>,
-    /// Why there is none.
+    /// Why there is no answer.
     pub failure: Option<Failure>,
     /// What could not be read, and may be missing in the case.
     pub unknown: Vec<Unknown>,
@@ -56,7 +53,6 @@ impl Preview {
         objects.extend(others(&asking, &root, &asked));
         objects.iter_mut().for_each(|object| mask.replace(object));
         let previewed = &asked.previewed;
-        let answer = previewed.answer.as_ref();
         let (mut failure, mut unknown) = (previewed.failure.clone(), asked.unknown.clone());
         failure.iter_mut().for_each(|failure| mask.replace_in_text(&mut failure.message));
         unknown.iter_mut().for_each(|unknown| mask.replace_in_text(&mut unknown.why));
@@ -65,7 +61,6 @@ impl Preview {
             now: conditions::time(asking.now),
             guest: asking.target.guest.clone(),
             module: asking.target.judged.name.clone(),
-            answer: answer.map(|allowed| shown_answer(&root, allowed, asked.request.as_ref(), &mask)),
             failure,
             unknown,
             secrets_replaced: mask.is_used(),

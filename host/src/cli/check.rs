@@ -112,26 +112,13 @@ struct Findings<'a> {
     view_cases: Vec<(String, Failure)>,
 }
 
-/// What is said of a property, a line each, and what speaks against the module.
-#[derive(Default)]
+/// What is said of a property of a module, a line each, and what speaks against the module.
 struct Verdict {
+    /// The name that the table has for it.
+    name: &'static str,
     lines: Vec<String>,
     failure: Option<Failure>,
 }
-
-/// What the calls of a module say of one of its properties.
-type Property = fn(&Findings<'_>) -> Verdict;
-
-/// What is checked of a module, under the name that the table has for it.
-const PROPERTIES: [(&str, Property); 7] = [
-    ("Calls", calls),
-    ("Deterministic", deterministic),
-    ("Idempotent", idempotent),
-    ("Numbers", numbers),
-    ("Laws", laws),
-    ("Cost", cost),
-    ("Supported", supported),
-];
 
 /// The reasons of the failures that a property of their own is about.
 const OF_PROPERTIES: [&str; 3] =
@@ -327,14 +314,6 @@ impl Excused {
     }
 }
 
-fn calls(findings: &Findings<'_>) -> Verdict {
-    let is_of_property = |failure: &Failure| OF_PROPERTIES.contains(&failure.reason.as_str());
-    Verdict {
-        lines: findings.calls.iter().map(call).collect(),
-        failure: findings.first(|failure| !is_of_property(failure)),
-    }
-}
-
 fn call(call: &Call) -> String {
     let time = call.microseconds.map_or_else(String::new, |time| format!("{time} us, "));
     let Call { name, outcome, stats, .. } = call;
@@ -346,87 +325,64 @@ fn call(call: &Call) -> String {
     )
 }
 
-fn deterministic(findings: &Findings<'_>) -> Verdict {
-    findings.of_reason(reasons::NOT_DETERMINISTIC, "yes".into())
-}
-
-fn idempotent(findings: &Findings<'_>) -> Verdict {
-    // What a failed call would have answered the second time, nobody knows.
-    let is_known = findings.failed().all(|(_, failure)| failure.reason == reasons::NUMBER_CHANGED);
-    let otherwise = if is_known { "yes" } else { "not known, since a call failed" };
-    findings.of_reason(reasons::NOT_IDEMPOTENT, otherwise.into())
-}
-
-/// How many numbers went through a guest as they are.
-fn numbers(findings: &Findings<'_>) -> Verdict {
-    let all = || findings.calls.iter().map(|call| &call.numbers);
-    let untried = all().find_map(|numbers| numbers.untried.as_ref());
-    let tried: usize = all().map(|numbers| numbers.tried).sum();
-    let otherwise = match (tried, all().map(|numbers| numbers.refused).sum::<usize>()) {
-        (0, 0) => untried.map_or("none were tried".into(), |why| format!("none were tried: {why}")),
-        (tried, 0) => format!("{tried} stay the same"),
-        (tried, refused) => format!("{tried} stay the same, {refused} were refused"),
-    };
-    findings.of_reason(reasons::NUMBER_CHANGED, otherwise)
-}
-
-fn laws(findings: &Findings<'_>) -> Verdict {
-    let of_cases =
-        findings.view_cases.iter().map(|(file, failure)| format!("no: {file}: {}", failure.message));
-    let in_cases = findings.view_cases.first().map(|(file, failure)| of(file, failure));
-    let in_search = findings.views.iter().find_map(|view| view.failure.clone());
-    Verdict {
-        lines: findings.views.iter().map(ViewTrial::line).chain(of_cases).collect(),
-        failure: in_cases.or(in_search),
-    }
-}
-
-fn cost(findings: &Findings<'_>) -> Verdict {
-    let lines = findings.views.iter().filter_map(ViewTrial::cost_line).collect();
-    Verdict { lines, failure: None }
-}
-
-fn supported(findings: &Findings<'_>) -> Verdict {
-    let failure = findings.supported.clone().err();
-    Verdict { lines: vec![yes_or(failure.as_ref(), "yes".into())], failure }
-}
-
-fn yes_or(failure: Option<&Failure>, otherwise: String) -> String {
-    failure.map_or(otherwise, |failure| format!("no: {failure}"))
-}
-
 /// A failure with what was asked about.
 fn of(name: &str, failure: &Failure) -> Failure {
     Failure { message: format!("{} ({name})", failure.message), ..failure.clone() }
 }
 
 impl Findings<'_> {
+    fn verdicts(&self) -> Vec<Verdict> {
+        let failed = || self.calls.iter().filter_map(|call| Some((call, call.failure.as_ref()?)));
+        let first = |is_meant: &dyn Fn(&Failure) -> bool| {
+            failed().find(|(_, failure)| is_meant(failure)).map(|(call, failure)| of(&call.name, failure))
+        };
+        let mut verdicts = Vec::new();
+        let mut add = |name, lines, failure| verdicts.push(Verdict { name, lines, failure });
+        if !self.calls.is_empty() {
+            let is_of_property = |failure: &Failure| OF_PROPERTIES.contains(&failure.reason.as_str());
+            let calls = self.calls.iter().map(call).collect();
+            add("Calls", calls, first(&|failure| !is_of_property(failure)));
+            // What a failed call would have answered the second time, nobody knows.
+            let is_known = failed().all(|(_, failure)| failure.reason == reasons::NUMBER_CHANGED);
+            let idempotent = if is_known { "yes" } else { "not known, since a call failed" };
+            for (name, reason, otherwise) in [
+                ("Deterministic", reasons::NOT_DETERMINISTIC, "yes".to_owned()),
+                ("Idempotent", reasons::NOT_IDEMPOTENT, idempotent.to_owned()),
+                ("Numbers", reasons::NUMBER_CHANGED, self.numbers()),
+            ] {
+                let failure = failed().map(|(_, failure)| failure).find(|failure| failure.reason == reason);
+                let line = failure.map_or(otherwise, |failure| format!("no: {failure}"));
+                add(name, vec![line], first(&|failure| failure.reason == reason));
+            }
+        }
+        let of_cases =
+            self.view_cases.iter().map(|(file, failure)| format!("no: {file}: {}", failure.message));
+        let in_cases = self.view_cases.first().map(|(file, failure)| of(file, failure));
+        let in_search = || self.views.iter().find_map(|view| view.failure.clone());
+        let laws = self.views.iter().map(ViewTrial::line).chain(of_cases).collect();
+        add("Laws", laws, in_cases.or_else(in_search));
+        add("Cost", self.views.iter().filter_map(ViewTrial::cost_line).collect(), None);
+        let supported = self.supported.as_ref().err();
+        let line = supported.map_or("yes".into(), |failure| format!("no: {failure}"));
+        add("Supported", vec![line], supported.cloned());
+        verdicts
+    }
+
+    /// How many numbers went through the guest as they are.
+    fn numbers(&self) -> String {
+        let all = || self.calls.iter().map(|call| &call.numbers);
+        let untried = all().find_map(|numbers| numbers.untried.as_ref());
+        let tried: usize = all().map(|numbers| numbers.tried).sum();
+        match (tried, all().map(|numbers| numbers.refused).sum::<usize>()) {
+            (0, 0) => untried.map_or("none were tried".into(), |why| format!("none were tried: {why}")),
+            (tried, 0) => format!("{tried} stay the same"),
+            (tried, refused) => format!("{tried} stay the same, {refused} were refused"),
+        }
+    }
+
     /// What speaks against the module.
     fn failure(&self) -> Option<Failure> {
-        PROPERTIES.iter().find_map(|(_, property)| property(self).failure)
-    }
-
-    /// The calls that speak against the module.
-    fn failed(&self) -> impl Iterator<Item = (&Call, &Failure)> {
-        self.calls.iter().filter_map(|call| Some((call, call.failure.as_ref()?)))
-    }
-
-    /// The first failure of a call that is meant, with what was asked about.
-    fn first(&self, is_meant: impl Fn(&Failure) -> bool) -> Option<Failure> {
-        let (call, failure) = self.failed().find(|(_, failure)| is_meant(failure))?;
-        Some(of(&call.name, failure))
-    }
-
-    /// A property of the calls that a failure of this reason speaks against.
-    fn of_reason(&self, reason: &str, otherwise: String) -> Verdict {
-        if self.calls.is_empty() {
-            return Verdict::default();
-        }
-        let failure = self.failed().map(|(_, failure)| failure).find(|failure| failure.reason == reason);
-        Verdict {
-            lines: vec![yes_or(failure, otherwise)],
-            failure: self.first(|failure| failure.reason == reason),
-        }
+        self.verdicts().into_iter().find_map(|verdict| verdict.failure)
     }
 
     fn data(&self) -> Value {
@@ -485,7 +441,7 @@ impl Findings<'_> {
             rows.push(["Views config".into(), config(views.manifest().config_schema.as_ref())]);
         }
         rows.push(["Compiled in".into(), format!("{} ms", module.compile_duration().as_millis())]);
-        rows.extend(PROPERTIES.iter().filter_map(|(name, property)| row(name, property(self).lines)));
+        rows.extend(self.verdicts().into_iter().filter_map(|verdict| row(verdict.name, verdict.lines)));
         output::columns(&rows)
     }
 

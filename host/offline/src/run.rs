@@ -80,7 +80,7 @@ struct Run<'a> {
     setting: &'a Setting,
     /// Call the guest more often than needed, and compare.
     strict: bool,
-    cluster: Cluster,
+    cluster: Cluster<'a>,
     /// The time of the next pass.
     now: Timestamp,
     /// See [`Answer::trapped`].

@@ -2,6 +2,7 @@
 
 use std::{fmt, future::Future, time::Duration};
 
+use jiff::SignedDuration;
 use kube::{Api, Client, Error, Resource, api::ListParams, core::ClusterResourceScope};
 use pintle_core::conditions::{READY, STALLED};
 use pintle_kubernetes::connect::Connect;
@@ -149,15 +150,10 @@ pub(super) fn progress(conditions: &[Condition], observed: Option<i64>, generati
     }
 }
 
-/// A time as people write it: `60s`, `2m`, or seconds.
+/// A time as people write it: `60s`, `2m`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let (number, unit) = match text.strip_suffix(['s', 'm']) {
-        Some(number) if text.ends_with('m') => (number, 60),
-        Some(number) => (number, 1),
-        None => (text, 1),
-    };
-    let number: u64 = number.parse().map_err(|_| "write it as 60s or 2m".to_owned())?;
-    Ok(Duration::from_secs(number.saturating_mul(unit)))
+    let duration = text.parse::<SignedDuration>().ok().and_then(|duration| duration.try_into().ok());
+    duration.ok_or_else(|| "write it as 60s or 2m".to_owned())
 }
 
 #[cfg(test)]
@@ -189,7 +185,6 @@ mod tests {
     fn times_are_read_as_people_write_them() {
         assert_eq!(duration("60s"), Ok(Duration::from_secs(60)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        assert_eq!(duration("5"), Ok(Duration::from_secs(5)));
-        assert!(duration("soon").is_err());
+        assert!(duration("soon").is_err() && duration("-1s").is_err());
     }
 }

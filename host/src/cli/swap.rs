@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, Patch, PatchParams},
@@ -54,9 +54,6 @@ Examples:
   # did not before
   pintle swap webserver webserver-0.2.0 --wait
 
-  # Wait only until the module is in force
-  pintle swap webserver webserver-0.2.0 --wait=module
-
   # Switch back
   pintle swap webserver webserver-0.1.0
 
@@ -71,12 +68,9 @@ pub(super) struct Swap {
     #[arg(add = completion::modules())]
     module: String,
 
-    /// Wait until every custom resource is reconciled with the module (roots), or only until the operator works with it (module). A View is waited for until the gateway serves it with the module
-    #[arg(
-        long, value_name = "roots|module", num_args = 0..=1, require_equals = true, default_missing_value = "roots",
-        hide_possible_values = true
-    )]
-    wait: Option<Until>,
+    /// Wait until every custom resource is reconciled with the module. A View is waited for until the gateway serves it with the module
+    #[arg(long)]
+    wait: bool,
 
     /// Only show what would change
     #[arg(long, conflicts_with = "wait")]
@@ -88,15 +82,6 @@ pub(super) struct Swap {
 
     #[command(flatten)]
     connect: Connect,
-}
-
-/// What is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Until {
-    /// Every root was reconciled with the module.
-    Roots,
-    /// The module is in force.
-    Module,
 }
 
 /// How long roots that began to fail with the swap may take to recover: what fails once, for instance because somebody else wrote at the
@@ -213,12 +198,11 @@ impl Swap {
         if let ModuleUser::Reconciler(_) = self.what {
             self.hint_views(client, &module_before).await;
         }
-        let Some(until) = self.wait else { return Ok(CommandStatus::Fine) };
-        live::wait(self.timeout, live::PODS, || self.look(&objects, generation)).await?;
-        self.say(&format!("module {} is in force", self.module))?;
-        if until == Until::Module {
+        if !self.wait {
             return Ok(CommandStatus::Fine);
         }
+        live::wait(self.timeout, live::PODS, || self.look(&objects, generation)).await?;
+        self.say(&format!("module {} is in force", self.module))?;
         if in_force(&before) == Some(self.module.as_str()) {
             // The counts are still those of the swap that put it in force.
             self.say("it was in force already; nothing changes for this")?;

@@ -19,7 +19,7 @@ use serde_json::json;
 use super::{
     module,
     native::Native,
-    output::{self, Colours, Format},
+    output::{self, Format},
     problem::{CommandStatus, Problem},
 };
 
@@ -100,12 +100,11 @@ impl Test {
         }
         let beside = module::crds_beside(&self.module, self.no_crd)?;
         let native = Native::new(&self.module, !self.no_native);
-        let colours = self.output.data().map_or_else(Colours::of_stdout, |_| Colours::none());
         let mut reports = Vec::new();
         for file in files {
-            let report = self.case(&module, &file, &beside, &native, colours)?;
+            let report = self.case(&module, &file, &beside, &native)?;
             if self.output == Format::Table {
-                output::print(&described(&report, colours))?;
+                output::print(&described(&report))?;
             }
             reports.push(report);
         }
@@ -129,7 +128,6 @@ impl Test {
         file: &Path,
         beside: &[Document],
         native: &Native<'_>,
-        colours: Colours,
     ) -> Result<CaseReport, Problem> {
         let mut report = CaseReport { file: file.display().to_string(), ..CaseReport::default() };
         // A case that cannot be judged is a case that failed: the others still run.
@@ -165,7 +163,7 @@ impl Test {
             report.problems.extend(result.message);
             if let Some(expected) = &result.expected {
                 let (expected, found) = (output::yaml(expected)?, output::yaml(&result.found)?);
-                report.difference = Some(output::difference(&expected, &found, colours));
+                report.difference = Some(output::difference(&expected, &found));
             } else if !self.update {
                 report.problems.push(
                     "the case expects nothing: run again with --update, and look at what it writes".into(),
@@ -177,18 +175,18 @@ impl Test {
     }
 }
 
-fn described(report: &CaseReport, colours: Colours) -> String {
+fn described(report: &CaseReport) -> String {
     let word = match (report.passed, report.updated) {
-        (true, true) => colours.green("update"),
-        (true, false) => colours.green("ok    "),
-        (false, _) => colours.red("FAILED"),
+        (true, true) => "update",
+        (true, false) => "ok    ",
+        (false, _) => "FAILED",
     };
     let mut text = format!("{word}  {}\n", report.file);
     for problem in &report.problems {
         text.push_str(&format!("        {problem}\n"));
     }
     if let Some(difference) = &report.difference {
-        text.push_str(&colours.faint("        - what the case expects\n        + what the guest answers\n"));
+        text.push_str("        - what the case expects\n        + what the guest answers\n");
         text.push_str(difference);
     }
     text

@@ -62,7 +62,7 @@ fn swap() -> Swap {
     Swap {
         what: ModuleUser::View("v".into()),
         module: NEW.into(),
-        wait: Some(Until::Roots),
+        wait: true,
         dry_run: false,
         timeout: Duration::ZERO,
         connect: Connect::default(),

@@ -17,14 +17,12 @@ use pintle_offline::{
     case::{self, Case},
     documents::{self, Document},
     numbers::{self, Numbers},
-    shown::ShownFailure,
 };
 use pintle_wit::{Failure, Kind, Manifest};
 use serde_json::{Value, json};
 
 use super::{
-    module,
-    output::{self, Format},
+    module, output,
     problem::{CommandStatus, Problem},
 };
 use views::ViewTrial;
@@ -54,10 +52,7 @@ Examples:
   pintle check guest.wasm -f webserver.yaml
 
   # Try the laws of views on other objects
-  pintle check farm.wasm --crd llamarecords.yaml --seed 7
-
-  # Print only the digest
-  pintle check guest.wasm -o json | jq -r .digest")]
+  pintle check farm.wasm --crd llamarecords.yaml --seed 7")]
 pub(super) struct Check {
     /// Module of the guest, the file that `pintle build` wrote
     module: PathBuf,
@@ -81,10 +76,6 @@ pub(super) struct Check {
     /// Number of objects to generate for each view
     #[arg(long, value_name = "N", default_value_t = 1000)]
     objects: usize,
-
-    /// Output format. One of table, yaml or json
-    #[arg(short, long, value_name = "table|yaml|json", default_value = "table", hide_possible_values = true)]
-    output: Format,
 }
 
 /// How often a call is made to say how long it takes.
@@ -102,9 +93,7 @@ struct Call {
 }
 
 /// What is known of a module.
-struct Findings<'a> {
-    path: &'a Path,
-    module: &'a Module,
+struct Findings {
     supported: Result<(), Failure>,
     calls: Vec<Call>,
     views: Vec<ViewTrial>,
@@ -126,36 +115,20 @@ const OF_PROPERTIES: [&str; 3] =
 
 impl Check {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
-        let module = match offline::engine()?.load(&module::read(&self.module)?, None) {
-            Ok(module) => module,
-            Err(failure) => return self.refuse(&failure),
-        };
+        let module = module::load(&offline::engine()?, &self.module)?;
         let findings = self.findings(&module)?;
         module::warn_unchecked(&findings.calls.iter().flat_map(|call| call.unchecked.clone()).collect());
-        output::print(&match self.output.data() {
-            Some(form) => output::text(&findings.data(), form)?,
-            None => findings.table() + &findings.counterexamples()?,
-        })?;
-        let Some(failure) = findings.failure() else { return Ok(CommandStatus::Fine) };
+        let verdicts = findings.verdicts();
+        let failure = verdicts.iter().find_map(|verdict| verdict.failure.clone());
+        output::print(&(table(&module, verdicts) + &findings.counterexamples()?))?;
+        let Some(failure) = failure else { return Ok(CommandStatus::Fine) };
         eprintln!("error: {}: {failure}", self.module.display());
         Ok(CommandStatus::Failed)
     }
 
-    /// A module that cannot be loaded.
-    fn refuse(&self, failure: &Failure) -> Result<CommandStatus, Problem> {
-        if let Some(form) = self.output.data() {
-            let failure = ShownFailure::from(failure);
-            let data = json!({"file": self.module.display().to_string(), "failure": failure});
-            output::print(&output::text(&data, form)?)?;
-        }
-        Err(module::refused(&self.module, failure))
-    }
-
     /// Asks whatever there is to ask of a module that a host would take.
-    fn findings<'a>(&'a self, module: &'a Module) -> Result<Findings<'a>, Problem> {
+    fn findings(&self, module: &Module) -> Result<Findings, Problem> {
         let mut findings = Findings {
-            path: &self.module,
-            module,
             supported: upload::supports(module),
             calls: Vec::new(),
             views: Vec::new(),
@@ -330,7 +303,7 @@ fn of(name: &str, failure: &Failure) -> Failure {
     Failure { message: format!("{} ({name})", failure.message), ..failure.clone() }
 }
 
-impl Findings<'_> {
+impl Findings {
     fn verdicts(&self) -> Vec<Verdict> {
         let failed = || self.calls.iter().filter_map(|call| Some((call, call.failure.as_ref()?)));
         let first = |is_meant: &dyn Fn(&Failure) -> bool| {
@@ -380,75 +353,33 @@ impl Findings<'_> {
         }
     }
 
-    /// What speaks against the module.
-    fn failure(&self) -> Option<Failure> {
-        self.verdicts().into_iter().find_map(|verdict| verdict.failure)
-    }
-
-    fn data(&self) -> Value {
-        let module = self.module;
-        let call = |call: &Call| {
-            json!({
-                "input": call.name,
-                "outcome": call.outcome,
-                "microseconds": call.microseconds,
-                "fuel": call.stats.fuel,
-                "peakMemoryBytes": call.stats.peak_memory_bytes,
-                "responseBytes": call.stats.response_bytes,
-                "numbers": call.numbers.tried,
-                "refusedNumbers": call.numbers.refused,
-            })
-        };
-        let mut data = json!({
-            "file": self.path.display().to_string(),
-            "digest": module.digest().to_string(),
-            "sizeBytes": module.size_bytes(),
-            "exports": module.interfaces(),
-            "compileMilliseconds": module.compile_duration().as_millis(),
-            "calls": self.calls.iter().map(call).collect::<Vec<Value>>(),
-            "supported": self.supported.is_ok(),
-        });
-        if let Some(guest) = module.guest() {
-            data["manifest"] = json!(guest.manifest());
-        }
-        if let Some(views) = module.views() {
-            data["viewsManifest"] = json!(views.manifest());
-            data["views"] = self.views.iter().map(ViewTrial::data).collect();
-        }
-        if let Some(failure) = self.failure() {
-            data["failure"] = json!(ShownFailure::from(&failure));
-        }
-        data
-    }
-
-    fn table(&self) -> String {
-        let module = self.module;
-        let mut rows = vec![
-            ["Guest".into(), format!("{} {}", module.name(), module.version())],
-            ["Digest".into(), module.digest().to_string()],
-            ["Size".into(), format!("{} bytes", module.size_bytes())],
-            ["Exports".into(), module.interfaces().join("\n")],
-        ];
-        if let Some(guest) = module.guest() {
-            let manifest = guest.manifest();
-            rows.push(["Reconciles".into(), manifest.reconciles.to_string()]);
-            rows.push(["Children".into(), or_none(children(manifest))]);
-            rows.push(["Config".into(), config(manifest.config_schema.as_ref())]);
-            rows.extend(powers(manifest));
-        }
-        if let Some(views) = module.views() {
-            rows.push(["Views".into(), module::views(&views).join("\n")]);
-            rows.push(["Views config".into(), config(views.manifest().config_schema.as_ref())]);
-        }
-        rows.push(["Compiled in".into(), format!("{} ms", module.compile_duration().as_millis())]);
-        rows.extend(self.verdicts().into_iter().filter_map(|verdict| row(verdict.name, verdict.lines)));
-        output::columns(&rows)
-    }
-
     /// What shows that views break laws, as YAML.
     fn counterexamples(&self) -> Result<String, Problem> {
         self.views.iter().map(ViewTrial::counterexample).collect()
     }
+}
+
+fn table(module: &Module, verdicts: Vec<Verdict>) -> String {
+    let mut rows = vec![
+        ["Guest".into(), format!("{} {}", module.name(), module.version())],
+        ["Digest".into(), module.digest().to_string()],
+        ["Size".into(), format!("{} bytes", module.size_bytes())],
+        ["Exports".into(), module.interfaces().join("\n")],
+    ];
+    if let Some(guest) = module.guest() {
+        let manifest = guest.manifest();
+        rows.push(["Reconciles".into(), manifest.reconciles.to_string()]);
+        rows.push(["Children".into(), or_none(children(manifest))]);
+        rows.push(["Config".into(), config(manifest.config_schema.as_ref())]);
+        rows.extend(powers(manifest));
+    }
+    if let Some(views) = module.views() {
+        rows.push(["Views".into(), module::views(&views).join("\n")]);
+        rows.push(["Views config".into(), config(views.manifest().config_schema.as_ref())]);
+    }
+    rows.push(["Compiled in".into(), format!("{} ms", module.compile_duration().as_millis())]);
+    rows.extend(verdicts.into_iter().filter_map(|verdict| row(verdict.name, verdict.lines)));
+    output::columns(&rows)
 }
 
 /// A row of the table, if there is something to say.

@@ -15,7 +15,7 @@ use pintle_offline::{
     },
 };
 use pintle_wit::Failure;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cli::{output, problem::Problem};
 
@@ -120,25 +120,5 @@ impl ViewTrial {
             broken.message
         );
         Ok(head + &output::yaml(&broken.example)?)
-    }
-
-    pub(super) fn data(&self) -> Value {
-        let searched = &self.searched;
-        let mut data = json!({
-            "name": self.name, "seed": self.seed, "objects": searched.objects, "writes": searched.writes,
-            "refusedWrites": searched.refused,
-        });
-        if let Some((microseconds, fuel)) = self.cost {
-            data["microsecondsPerObject"] = json!(microseconds);
-            data["fuelPerObject"] = fuel.into();
-        }
-        if !searched.unmade.is_empty() {
-            data["notes"] = json!(searched.unmade);
-        }
-        if let Some(broken) = &searched.broken {
-            data["broken"] =
-                json!({"law": broken.law.words(), "message": broken.message, "example": broken.example});
-        }
-        data
     }
 }

@@ -151,14 +151,10 @@ fn ended(result: Result<CommandStatus, Problem>) -> ExitCode {
 
 /// What somebody may have meant by a command line that is none: the standard input is a file like another, and is named by a flag.
 fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
-    let [_, command, rest @ ..] = words else { return None };
+    let [_, command, ..] = words else { return None };
     let takes_files = matches!(command.as_str(), "render" | "check") && error.use_stderr();
-    let stands_alone = |at: usize| {
-        let before = at.checked_sub(1).and_then(|before| rest.get(before)).map(String::as_str);
-        !matches!(before, Some("-f" | "--filename"))
-    };
-    let meant_input = rest.iter().enumerate().any(|(at, word)| word == "-" && stands_alone(at));
-    (takes_files && meant_input)
+    let stands_alone = |pair: &[String]| matches!(pair, [before, word] if word == "-" && !["-f", "--filename"].contains(&before.as_str()));
+    (takes_files && words.windows(2).any(stands_alone))
         .then(|| format!("-f - reads objects from the standard input: pintle {command} MODULE -f -"))
 }
 

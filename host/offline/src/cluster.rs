@@ -65,15 +65,8 @@ impl CaseRefusal {
 }
 
 /// An object's name, whatever the version of its kind.
-type Key = (String, String, String, String);
-
-fn key(reference: &ObjectRef) -> Key {
-    (
-        reference.kind().group().to_owned(),
-        reference.kind.clone(),
-        reference.namespace.clone().unwrap_or_default(),
-        reference.name.clone(),
-    )
+fn key(reference: &ObjectRef) -> ObjectRef {
+    ObjectRef { api_version: reference.kind().group().to_owned(), ..reference.clone() }
 }
 
 /// The objects of a run.
@@ -81,11 +74,11 @@ fn key(reference: &ObjectRef) -> Key {
 pub(crate) struct Cluster<'a> {
     setting: &'a Setting,
     root: Value,
-    objects: BTreeMap<Key, Value>,
+    objects: BTreeMap<ObjectRef, Value>,
     /// The refusals that stood in the way of something.
     used: BTreeSet<usize>,
     /// Objects of kinds that are not watched that the host has read or written.
-    seen: BTreeSet<Key>,
+    seen: BTreeSet<ObjectRef>,
     version: u64,
 }
 
@@ -110,7 +103,7 @@ impl<'a> Cluster<'a> {
 
     /// The children as a host knows them at the start of a pass.
     pub(crate) fn children(&self) -> Vec<Observed> {
-        let known = |(key, live): &(&Key, &Value)| {
+        let known = |(key, live): &(&ObjectRef, &Value)| {
             reconciler::is_watchable(&object::kind(live)) || self.seen.contains(*key)
         };
         let children = self.objects.iter().filter(|(_, live)| self.child_kind(live).is_some());
@@ -123,18 +116,16 @@ impl<'a> Cluster<'a> {
         root.or_else(|| self.objects.get(&key(reference)))
     }
 
-    /// Refusals of children that were never applied, and why: `wanted` are the children of the answer.
-    pub(crate) fn unused_refusals(&self, wanted: &[Value]) -> Vec<String> {
+    /// Refusals of children that were never applied.
+    pub(crate) fn unused_refusals(&self) -> Vec<String> {
         let unused = self.setting.refusals.iter().enumerate().filter(|(index, _)| !self.used.contains(index));
         unused
             .map(|(index, refusal)| {
-                let waits = wanted.iter().any(|child| refusal.is_about(&object::reference(child)));
-                let why = if waits {
-                    "which is not applied: a stage before its own is not ready, or it is there already"
-                } else {
-                    "which the guest does not answer with"
-                };
-                format!("refusals[{index}] refuses {}, {why}", refusal.child)
+                format!(
+                    "refusals[{index}] refuses {}, which is not applied: the guest does not answer with it, a stage before its own is not \
+                     ready, or it is there already",
+                    refusal.child
+                )
             })
             .collect()
     }

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -265,12 +266,13 @@ pub fn default_spec(manifest: &Manifest) -> ReconcilerSpec {
 }
 
 /// The limits of calls. The fuel grows with the time that the Reconciler gives.
-fn call_limits(limits: &Limits) -> CallLimits {
+pub fn call_limits(limits: &Limits) -> CallLimits {
     let defaults = CallLimits::default();
     let share = u64::from(limits.timeout_milliseconds);
     let default_share = u64::from(Limits::default().timeout_milliseconds);
     CallLimits {
         fuel: defaults.fuel.saturating_mul(share) / default_share,
+        timeout: Duration::from_millis(share),
         memory_bytes: limits.memory_mebibytes as usize * 1024 * 1024,
         response: limits.response(),
         ..defaults

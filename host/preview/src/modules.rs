@@ -11,12 +11,6 @@ use pintle_wit::Failure;
 
 use crate::{ModuleChoice, Preview, PreviewError, reader::Reader};
 
-/// A module that can be asked.
-pub(crate) struct Chosen {
-    pub(crate) name: String,
-    pub(crate) module: Module,
-}
-
 /// Nobody counts what a preview's modules cost.
 struct Untold;
 
@@ -37,13 +31,13 @@ impl Owner for Untold {
 }
 
 impl Preview {
-    /// Gets a module ready to be asked.
+    /// Gets a module ready to be asked, and says its name.
     pub(crate) async fn module(
         &self,
         reader: &Reader,
         modules: &Cluster,
         choice: ModuleChoice,
-    ) -> Result<Chosen, PreviewError> {
+    ) -> Result<(String, Module), PreviewError> {
         let (name, module) = match choice {
             ModuleChoice::Named(name) => {
                 let module = self.named(reader, modules, &name).await?;
@@ -58,7 +52,7 @@ impl Preview {
             }
         };
         self.keep(&module);
-        Ok(Chosen { name, module })
+        Ok((name, module))
     }
 
     async fn named(&self, reader: &Reader, modules: &Cluster, name: &str) -> Result<Module, PreviewError> {

@@ -121,19 +121,14 @@ fn others(asking: &Asking, root: &Value, asked: &Asked) -> Vec<Value> {
         let is_own = pintle_core::observed::controller(live) == Some(uid);
         let is_shown = target.observes(&reference.kind()) || all.contains_key(&reference);
         if is_own && is_shown && object::namespace(live) == object::namespace(root) {
-            all.insert(reference, bare(live));
+            all.insert(reference, request::project(live));
         } else if !is_own {
-            all.insert(reference, as_somebody_elses(&bare(live), Some(live)));
+            all.insert(reference, as_somebody_elses(&request::project(live), Some(live)));
         }
     }
     // The root may be one of the objects that it asks to see.
     all.remove(&object::reference(root));
     all.into_values().collect()
-}
-
-/// An object without what a case does not have.
-fn bare(live: &Value) -> Value {
-    request::project(live)
 }
 
 /// An object that is not the root's. A case takes an object that says nothing of its owners for the root's own.

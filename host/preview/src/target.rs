@@ -16,12 +16,13 @@ use pintle_core::{
 };
 use pintle_engine::{CallLimits, Guest};
 use pintle_kubernetes::{Cluster, Resource, builtin};
+use pintle_offline::setting::call_limits;
 use pintle_runtime::clock;
 use pintle_schema::{config_schema, openapi::CrdVersion};
 use pintle_wit::{ChildKind, Failure, Kind, Manifest, ObjectRef, views::Document};
 use serde_json::Value;
 
-use crate::{Caller, ModuleChoice, Preview, PreviewError, modules::Chosen, reader::Reader};
+use crate::{Caller, ModuleChoice, Preview, PreviewError, reader::Reader};
 
 /// How many kinds are asked for at once.
 const KINDS_AT_ONCE: usize = 8;
@@ -82,7 +83,7 @@ impl Preview {
             ModuleChoice::Named(module.clone())
         });
         let modules = Cluster::new(caller.modules.clone());
-        let Chosen { name: module_name, module } = self.module(reader, &modules, choice).await?;
+        let (module_name, module) = self.module(reader, &modules, choice).await?;
         let guest = module.guest().ok_or_else(|| {
             let message = format!("module {module_name} serves views and reconciles nothing");
             Failure::terminal(reasons::KIND_MISMATCH, message).at("spec.module")
@@ -107,6 +108,7 @@ impl Preview {
             Some(active) => reader.own(&active.module).await.ok().and_then(manifest_of),
             None => None,
         };
+        let limits = call_limits(&spec.limits);
         let binding = Binding {
             uid: reconciler.metadata.uid.clone().unwrap_or_default(),
             generation: reconciler.metadata.generation.unwrap_or(0),
@@ -126,11 +128,8 @@ impl Preview {
         };
         Ok(Target {
             limits: CallLimits {
-                timeout: std::time::Duration::from_millis(spec.limits.timeout_milliseconds.into()),
-                memory_bytes: ((spec.limits.memory_mebibytes as usize) << 20)
-                    .min(self.engine.memory_bytes_max()),
-                response: spec.limits.response(),
-                ..CallLimits::default()
+                memory_bytes: limits.memory_bytes.min(self.engine.memory_bytes_max()),
+                ..limits
             },
             account: spec.account_rule(),
             in_force: in_force

@@ -2,10 +2,7 @@
 
 mod views;
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, path::PathBuf};
 
 use clap::Args;
 use pintle_core::reasons;

@@ -18,7 +18,6 @@ use proptest::{
 use serde_json::{Map, Value};
 
 use super::{
-    fields,
     laws::{self, Broken, Functions, Write},
     view::View,
 };
@@ -52,8 +51,9 @@ pub fn search(view: &View<'_>, guest: &impl Functions, given: &[Value], seed: u6
         return Searched { broken: Some(broken), ..Searched::default() };
     }
     let declared = view.manifest.reads.iter().chain(&view.manifest.writes);
-    let paths: Vec<Vec<String>> = declared.map(|path| fields::steps(path)).collect();
-    let backing = view.backing.shape().map(|(shape, always, is_namespaced)| {
+    let paths: Vec<Vec<String>> =
+        declared.map(|path| path.split('.').map(ToOwned::to_owned).collect()).collect();
+    let backing = view.backing_shape().map(|(shape, always, is_namespaced)| {
         objects(view, Values::of_objects(shape, &paths, always), is_namespaced)
     });
     let mut searched = Searched::default();

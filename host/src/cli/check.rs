@@ -180,33 +180,39 @@ impl Check {
             let name = file.display().to_string();
             let answer =
                 case.ask(&subject, crds).map_err(|error| Problem::new(format!("{name}: {error:#}")))?;
-            let excused = case.reason().map_or(Excused::None, |reason| Excused::Expected(reason.to_owned()));
+            let is_meant = |refused: &Refused| {
+                case.reason() == Some(refused.failure.reason.as_str()) && refused.blame != Blame::Engine
+            };
             match before_any_call(&answer) {
                 // The guest is not asked about what a host refuses before.
-                Some(refused) if excused.has(refused) => {}
+                Some(refused) if is_meant(refused) => {}
                 Some(refused) => return Err(Problem::failed(format!("{name}: {}", refused.message))),
-                None => calls.push(Call::of(name, answer, &excused, guest)),
+                None => calls.push(Call::of(name, answer, is_meant, guest)),
             }
         }
         if !calls.is_empty() || cases.iter().any(|(_, case)| case.view.is_none()) {
             return Ok(calls);
         }
         let now = case::time(None)?;
-        let objects = Objects { beside: crds, now, strict: true, ..Objects::default() };
-        let (name, objects, excused) = if given.is_empty() {
-            let value = empty_root(guest.manifest());
-            let documents = vec![Document { source: "an empty root".into(), value }];
+        let names: Vec<String> = self.filenames.iter().map(|file| file.display().to_string()).collect();
+        let (mut name, documents) = (names.join(", "), given.to_vec());
+        let mut objects = Objects { documents, beside: crds, now, strict: true, ..Objects::default() };
+        if given.is_empty() {
+            name = "an empty spec".to_owned();
+            let Kind { api_version, kind } = &guest.manifest().reconciles;
+            let value =
+                json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "check"}, "spec": {}});
+            objects.documents.push(Document { source: "an empty root".into(), value });
             // Where the CRD does not take an empty spec, the guest is asked all the same: it should say what it lacks, and not break.
-            let objects = Objects { documents, expected: Some(""), ..objects };
-            ("an empty spec".to_owned(), objects, Excused::OfTheRoot)
-        } else {
-            let names: Vec<String> = self.filenames.iter().map(|file| file.display().to_string()).collect();
-            (names.join(", "), Objects { documents: given.to_vec(), ..objects }, Excused::None)
-        };
+            objects.expected = Some("");
+        }
+        // A guest, or the gate, may refuse a root that nobody meant. That the guest breaks, or answers what no kind has, is its own fault.
+        let is_meant =
+            |refused: &Refused| given.is_empty() && matches!(refused.blame, Blame::Guest | Blame::Gate);
         let answer = ask(&subject, objects)?;
         match before_any_call(&answer) {
             Some(refused) => Err(Problem::new(refused.message.clone())),
-            None => Ok(vec![Call::of(name, answer, &excused, guest)]),
+            None => Ok(vec![Call::of(name, answer, is_meant, guest)]),
         }
     }
 }
@@ -216,13 +222,9 @@ fn before_any_call(answer: &Answer) -> Option<&Refused> {
     answer.refused.first().filter(|_| answer.requests.is_none())
 }
 
-fn empty_root(manifest: &Manifest) -> Value {
-    let kind = &manifest.reconciles;
-    json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "check"}, "spec": {}})
-}
-
 impl Call {
-    fn of(name: String, answer: Answer, excused: &Excused, guest: &Guest) -> Self {
+    /// What came of it. A failure that is meant does not speak against the module.
+    fn of(name: String, answer: Answer, is_meant: impl Fn(&Refused) -> bool, guest: &Guest) -> Self {
         let stats = answer.calls.first().copied().unwrap_or_default();
         let microseconds = answer.requests.as_ref().map(|(first, _)| {
             // A request is plain data with string keys, so that writing it as JSON cannot fail.
@@ -249,7 +251,7 @@ impl Call {
             (None, Some(_), 1) => "1 child".into(),
             (None, Some(_), count) => format!("{count} children"),
         };
-        let refused = refused.filter(|refused| !excused.has(refused)).map(|refused| &refused.failure);
+        let refused = refused.filter(|refused| !is_meant(refused)).map(|refused| &refused.failure);
         let failure = refused.or(answer.violation.as_ref()).or(numbers.failure.as_ref());
         Self {
             failure: failure.cloned(),
@@ -259,27 +261,6 @@ impl Call {
             outcome,
             numbers,
             unchecked: answer.unchecked,
-        }
-    }
-}
-
-/// The failures that are nothing to speak against the module.
-enum Excused {
-    /// None: what is asked about should get an answer.
-    None,
-    /// One that a case expects, by its reason.
-    Expected(String),
-    /// What a guest, or the gate, says of a root that nobody meant: one with an empty spec. That the guest breaks, or answers what
-    /// no kind has, is its own fault.
-    OfTheRoot,
-}
-
-impl Excused {
-    fn has(&self, refused: &Refused) -> bool {
-        match self {
-            Self::None => false,
-            Self::Expected(reason) => refused.failure.reason == *reason && refused.blame != Blame::Engine,
-            Self::OfTheRoot => matches!(refused.blame, Blame::Guest | Blame::Gate),
         }
     }
 }

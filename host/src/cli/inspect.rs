@@ -60,16 +60,17 @@ pub(super) struct Inspect {
 
 /// The one object of this kind in a file.
 fn one_of(file: &Path, kind: &Kind) -> Result<Value, Problem> {
-    let mut found = documents::read(&[file.to_owned()])?;
-    let of_kind = |value: &Value| {
-        let found = object::kind(value);
-        found.kind == kind.kind && found.group() == kind.group()
-    };
-    found.retain(|document| of_kind(&document.value));
-    match (found.pop(), found.is_empty()) {
-        (Some(document), true) => Ok(document.value),
-        (None, _) => Err(Problem::new(format!("{}: there is no {kind}", file.display()))),
-        (Some(_), false) => Err(Problem::new(format!("{}: there is more than one {kind}", file.display()))),
+    let found = documents::read(&[file.to_owned()])?;
+    let values = found.into_iter().map(|document| document.value);
+    let mut found: Vec<Value> = values
+        .filter(|value| {
+            let found = object::kind(value);
+            found.kind == kind.kind && found.group() == kind.group()
+        })
+        .collect();
+    match (found.pop(), found.len()) {
+        (Some(one), 0) => Ok(one),
+        _ => Err(Problem::new(format!("{}: there must be one {kind}, and no other one", file.display()))),
     }
 }
 

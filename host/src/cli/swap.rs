@@ -181,13 +181,9 @@ impl Swap {
         let modules: Api<Module> = Api::all(client.clone());
         let found =
             modules.get_opt(&self.module).await.map_err(|error| live::problem("the Module", &error))?;
-        let Some(found) = found else {
+        if found.is_none() {
             return Err(Problem::new(format!("there is no Module {}", self.module))
                 .hint(format!("upload it with: pintle push {} FILE", self.module)));
-        };
-        if found.metadata.deletion_timestamp.is_some() {
-            return Err(Problem::new(format!("Module {} is being deleted", self.module))
-                .hint("push its bytes under another name, and swap to that"));
         }
         let objects = self.objects(client);
         let found = self.read(&objects).await?;

@@ -9,13 +9,12 @@ mod console;
 mod crds;
 #[cfg(test)]
 mod fixture;
-mod gateway;
+mod host;
 mod inspect;
 mod live;
 pub mod module;
 pub mod native;
 mod new;
-mod operator;
 pub mod output;
 mod plan;
 pub mod plural;
@@ -67,8 +66,8 @@ enum Subcommands {
     Status(status::Status),
     Uninstall(uninstall::Uninstall),
     Console(console::Console),
-    Operator(operator::Operator),
-    Gateway(gateway::Gateway),
+    Operator(host::Operator),
+    Gateway(host::Gateway),
     Version(version::Version),
     Completion(completion::Completion),
 }

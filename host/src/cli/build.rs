@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use clap::Args;
@@ -98,7 +98,8 @@ impl Build {
         package.clean_others()?;
         eprintln!("building the schema generator (1 of 2)");
         let mut generator = Command::new(native::build(package, self.locked)?);
-        cargo::run(generator.args(self.locked.then_some("--check")), "generating the schemas")?;
+        generator.args(self.locked.then_some("--check")).stdout(Stdio::inherit());
+        cargo::run(&mut generator, "generating the schemas")?;
         eprintln!("building the module (2 of 2)");
         let words = ["rustc", "--lib", "--release", "--target", TARGET];
         let mut command = package.cargo(&words, &PROFILE, self.locked);

@@ -3,7 +3,7 @@
 use std::{
     ffi::OsStr,
     fs,
-    io::{self, IsTerminal, Read},
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -48,7 +48,7 @@ impl Package {
 
     /// Has cargo make a target, and returns the file: its program, or its module.
     pub(super) fn make(target: &str, command: &mut Command) -> Result<PathBuf, Problem> {
-        let messages = run(command.stdout(Stdio::piped()), "cargo")?;
+        let messages = run(command, "cargo")?;
         let messages = messages.split(|byte| *byte == b'\n');
         let messages = messages.filter_map(|line| serde_json::from_slice::<Message>(line).ok());
         let mut of_target = messages.filter(|message| {
@@ -136,7 +136,7 @@ pub(super) fn package(folder: &Path, locked: bool) -> Result<Package, Problem> {
     let mut command = cargo(folder);
     command.args(["metadata", "--format-version", "1", "--filter-platform", TARGET]);
     command.args(quiet()).args(locked.then_some("--locked"));
-    let output = run(command.stdout(Stdio::piped()), "cargo metadata")?;
+    let output = run(&mut command, "cargo metadata")?;
     let metadata: Metadata = serde_json::from_slice(&output)?;
     let is_here =
         |package: &&MetadataPackage| package.manifest_path.canonicalize().is_ok_and(|path| path == manifest);
@@ -182,14 +182,13 @@ fn quiet() -> Option<&'static str> {
     (!io::stderr().is_terminal()).then_some("--quiet")
 }
 
-/// Runs a command, which writes its complaints to the standard error itself, and returns what it wrote to a piped standard output.
+/// Runs a command, which writes its complaints to the standard error itself, and returns what it wrote to the standard output, unless that is
+/// inherited.
 pub(super) fn run(command: &mut Command, what: &str) -> Result<Vec<u8>, Problem> {
-    let cannot = |error: io::Error| Problem::new(format!("{what} cannot be run: {error}"));
-    let mut child = command.spawn().map_err(cannot)?;
-    let mut output = Vec::new();
-    if let Some(mut stdout) = child.stdout.take() {
-        stdout.read_to_end(&mut output).map_err(cannot)?;
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| Problem::new(format!("{what} cannot be run: {error}")))?;
+    if !output.status.success() {
+        return Err(Problem::failed(format!("{what} failed; see above")));
     }
-    let status = child.wait().map_err(cannot)?;
-    if status.success() { Ok(output) } else { Err(Problem::failed(format!("{what} failed; see above"))) }
+    Ok(output.stdout)
 }

@@ -21,29 +21,6 @@ pub enum Data {
     Json,
 }
 
-/// Text for people, or a form of data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Text for people.
-    #[default]
-    Table,
-    /// YAML.
-    Yaml,
-    /// JSON, indented.
-    Json,
-}
-
-impl Format {
-    /// The form of data, unless it is text for people.
-    pub fn data(self) -> Option<Data> {
-        match self {
-            Self::Table => None,
-            Self::Yaml => Some(Data::Yaml),
-            Self::Json => Some(Data::Json),
-        }
-    }
-}
-
 /// A value in a form of data, with a line end.
 pub fn text(value: &impl Serialize, form: Data) -> Result<String, Problem> {
     let mut text = match form {

@@ -19,7 +19,7 @@ use serde_json::json;
 use super::{
     module,
     native::Native,
-    output::{self, Format},
+    output::{self, Data},
     problem::{CommandStatus, Problem},
 };
 
@@ -71,9 +71,9 @@ pub(super) struct Test {
     #[arg(long)]
     no_native: bool,
 
-    /// Output format. One of table, yaml or json
-    #[arg(short, long, value_name = "table|yaml|json", default_value = "table", hide_possible_values = true)]
-    output: Format,
+    /// Output format. One of yaml or json [default: text]
+    #[arg(short, long, value_name = "yaml|json", hide_possible_values = true)]
+    output: Option<Data>,
 }
 
 /// What came of one file.
@@ -103,7 +103,7 @@ impl Test {
         let mut reports = Vec::new();
         for file in files {
             let report = self.case(&module, &file, &beside, &native)?;
-            if self.output == Format::Table {
+            if self.output.is_none() {
                 output::print(&described(&report))?;
             }
             reports.push(report);
@@ -111,7 +111,7 @@ impl Test {
         module::warn_unchecked(&reports.iter().flat_map(|report| report.unchecked.clone()).collect());
         let passed = reports.iter().filter(|report| report.passed).count();
         let failed = reports.len() - passed;
-        output::print(&match self.output.data() {
+        output::print(&match self.output {
             Some(form) => output::text(&json!({"cases": reports, "passed": passed, "failed": failed}), form)?,
             None => match reports.iter().filter(|report| report.updated).count() {
                 0 => format!("{passed} passed, {failed} failed\n"),

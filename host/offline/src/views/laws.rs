@@ -154,15 +154,6 @@ impl Broken {
     }
 }
 
-/// What came of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Write {
-    /// It was stored, and the laws hold.
-    Stored,
-    /// The guest refuses it, or the schema of the backing kind does not allow what it stores.
-    Refused,
-}
-
 /// What is shown of objects; the answer must be the same when the guest is asked again, in another order, and one by one.
 ///
 /// # Errors
@@ -255,7 +246,8 @@ pub fn kept(
     Err(broken(Law::Kept, changed.join("; ")).written(&written).stored(&stored))
 }
 
-/// What somebody writes is shown as it was written. `status` is apart: it is shown, and not written.
+/// What somebody writes is shown as it was written. `status` is apart: it is shown, and not written. False where the guest refuses the write,
+/// or the schema of the backing kind does not allow what it stores.
 ///
 /// # Errors
 /// [`Law::Exact`], [`Law::Answered`], [`Law::Deterministic`] or [`Law::Written`].
@@ -264,8 +256,8 @@ pub fn written(
     guest: &impl Functions,
     written: &Value,
     current: Option<&Value>,
-) -> Result<Write, Broken> {
-    let Ok(stored) = store(guest, written, current)? else { return Ok(Write::Refused) };
+) -> Result<bool, Broken> {
+    let Ok(stored) = store(guest, written, current)? else { return Ok(false) };
     if let Some(changed) = numbers::changed(&json!([written, current]), &stored.clone().into()) {
         let current = current.map_or(&[][..], std::slice::from_ref);
         return Err(Broken::new(Law::Exact, changed.to_string(), current).written(written).stored(&stored));
@@ -273,9 +265,9 @@ pub fn written(
     let broken = |message: String, object: &Value| {
         Broken::new(Law::Written, message, std::slice::from_ref(object)).written(written).stored(&stored)
     };
-    let Ok(object) = view.after(written, current, &stored) else { return Ok(Write::Refused) };
+    let Ok(object) = view.after(written, current, &stored) else { return Ok(false) };
     if !view.is_backing(&object) {
-        return Ok(Write::Refused);
+        return Ok(false);
     }
     let shown = guest.show(std::slice::from_ref(&object)).map_err(|unanswered| {
         Broken::new(Law::Answered, unanswered.failure.to_string(), std::slice::from_ref(&object))
@@ -289,7 +281,7 @@ pub fn written(
     };
     let changed = differences(&view.comparable(written), &view.comparable(&shown), LISTED);
     if changed.is_empty() {
-        return Ok(Write::Stored);
+        return Ok(true);
     }
     Err(broken(changed.join("; "), &object).shown(&shown))
 }

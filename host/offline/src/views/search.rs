@@ -18,7 +18,7 @@ use proptest::{
 use serde_json::{Map, Value};
 
 use super::{
-    laws::{self, Broken, Functions, Write},
+    laws::{self, Broken, Functions},
     view::View,
 };
 
@@ -74,8 +74,8 @@ pub fn search(view: &View<'_>, guest: &impl Functions, given: &[Value], seed: u6
     if view.manifest.is_writable() && searched.broken.is_none() {
         let refused = Cell::new(0);
         let store = |(written, current): &(Value, Option<Value>)| {
-            let write = laws::written(view, guest, written, current.as_ref())?;
-            refused.set(refused.get() + usize::from(write == Write::Refused));
+            let is_stored = laws::written(view, guest, written, current.as_ref())?;
+            refused.set(refused.get() + usize::from(!is_stored));
             Ok(1)
         };
         let tried = match &backing {

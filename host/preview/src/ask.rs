@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use jiff::Timestamp;
 use pintle_core::{
-    ApiError, Observed, Outcome, RootMemory, Snapshot, Step,
+    Outcome, RootMemory, Snapshot, Step,
     budget::Need,
     object,
     pass::{Preview as Pass, Previewed},
@@ -101,7 +101,12 @@ impl Preview {
                             Some(live) => Ok(Some(Arc::clone(live))),
                             None => asking.reader.object(reference).await.map(|live| live.map(Arc::new)),
                         };
-                        found.push(asked.saw(live, target));
+                        found.push(live.map(|live| {
+                            let live = live?;
+                            let seen = observed(&live, target);
+                            asked.known.add(live);
+                            Some(seen)
+                        }));
                     }
                     Outcome::Got(found)
                 }
@@ -145,19 +150,5 @@ impl Preview {
         let called = called.await;
         let called = called.map_err(|error| Failure::transient(reasons::ENGINE_FAILED, error.to_string()))?;
         called.map(|answer| answer.response).map_err(Failure::from)
-    }
-}
-
-/// An object that was read, if it is there.
-type Found = Result<Option<Arc<Value>>, ApiError>;
-
-impl Asked {
-    fn saw(&mut self, found: Found, target: &Target) -> Result<Option<Observed>, ApiError> {
-        let found = found?;
-        Ok(found.map(|live| {
-            let observed = observed(&live, target);
-            self.known.add(live);
-            observed
-        }))
     }
 }

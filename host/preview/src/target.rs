@@ -5,7 +5,6 @@ use std::{
     sync::Arc,
 };
 
-use futures::{StreamExt, stream};
 use pintle_api as api;
 use pintle_core::{
     Binding, Duty, KindInfo, SealingKey, StatusSchema,
@@ -23,9 +22,6 @@ use pintle_wit::{ChildKind, Failure, Kind, Manifest, ObjectRef, views::Document}
 use serde_json::Value;
 
 use crate::{Caller, ModuleChoice, Preview, PreviewError, reader::Reader};
-
-/// How many kinds are asked for at once.
-const KINDS_AT_ONCE: usize = 8;
 
 /// A Reconciler with a module, as a host would put them in force.
 pub(crate) struct Target {
@@ -213,18 +209,11 @@ async fn served(
     let patches = patches.filter(|kind| grants.allows_patch(kind));
     let evicts = (manifest.evictions && grants.allows_evictions()).then(|| Kind::new("v1", "Pod"));
     let all: BTreeSet<Kind> = children.chain(needs).chain(patches).chain(evicts).collect();
-    let found: Vec<_> = stream::iter(all)
-        .map(|kind| async move { (reader.resource(&kind).await, kind) })
-        .buffer_unordered(KINDS_AT_ONCE)
-        .collect()
-        .await;
     let mut kinds = BTreeMap::new();
-    for (found, kind) in found {
-        match found {
-            Ok(Some(resource)) => drop(kinds.insert(kind, resource.info())),
-            Ok(None) => {}
-            Err(error) => return Err(PreviewError::of(&format!("kind {kind}"), &error)),
-        }
+    for kind in all {
+        let found = reader.resource(&kind).await;
+        let found = found.map_err(|error| PreviewError::of(&format!("kind {kind}"), &error))?;
+        kinds.extend(found.map(|resource| (kind, resource.info())));
     }
     Ok(kinds)
 }

@@ -55,7 +55,7 @@ impl Preview {
         let reconciler = reconciler_of(&reader, &request.kind).await?;
         let target = self.target(caller, &reader, reconciler, request.module.clone(), None).await?;
         let root = match &request.proposed {
-            None => one_root(&reader, &target, request.namespace.clone(), &request.name).await?,
+            None => one_root(&reader, &target, request.namespace.as_deref(), &request.name).await?,
             Some(proposed) => proposed_root(&target, request, proposed.clone())?,
         };
         let uid = object::uid(&root).to_owned();

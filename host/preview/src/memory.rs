@@ -76,12 +76,10 @@ impl Memory {
 }
 
 fn too_much(taken: u64) -> String {
-    let so_far = match taken >> 20 {
-        0 => String::new(),
-        mebibytes => format!(" besides {mebibytes} MiB of them"),
-    };
     format!(
-        "there is no memory for the objects to look at{so_far}; name a namespace, labels, or one root, or try again when others are done"
+        "there is no memory for the objects to look at besides {} MiB of them; name a namespace, labels, or one root, or try again when \
+         others are done",
+        taken >> 20
     )
 }
 

@@ -8,11 +8,11 @@ use std::{
 
 use pintle_core::{ApiError, needs, needs::LookUp, object, reasons, reconciler};
 use pintle_kubernetes::Resource;
-use pintle_wit::{Failure, Kind, LabelSelector, ObjectRef, Select, SelectorOperator};
+use pintle_wit::{Failure, Kind, LabelSelector, Select, SelectorOperator};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use crate::reader::Reader;
+use crate::reader::{Reader, reference};
 
 /// A kind, and a namespace or all of them.
 type Place = (Kind, Option<String>);
@@ -58,7 +58,7 @@ impl Needs {
         // Of a kind that is not served there is nothing to show.
         let Some(resource) = reader.resource(look.kind()).await? else { return Ok(Vec::new()) };
         let by_name = match look.select() {
-            Select::Name(name) => Some(reference(look, name)),
+            Select::Name(name) => Some(reference(look.kind(), look.namespace(), name)),
             _ => None,
         };
         if let Some(reference) = &by_name
@@ -105,11 +105,6 @@ async fn index(reader: &Reader, resource: &Resource, namespace: Option<&str>) ->
     let namespace = namespace.filter(|_| resource.namespaced);
     let objects = reader.list_lightened(resource, namespace, None, &without_managed_fields).await?;
     Ok(Index { objects, by_field: Mutex::default() })
-}
-
-fn reference(look: &LookUp, name: &str) -> ObjectRef {
-    let Kind { api_version, kind } = look.kind().clone();
-    ObjectRef { api_version, kind, namespace: look.namespace().map(Into::into), name: name.into() }
 }
 
 fn without_managed_fields(live: &mut Value) {

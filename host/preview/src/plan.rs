@@ -20,7 +20,7 @@ use crate::{
     children::Children,
     needs::Needs,
     newcomers::newcomers,
-    reader::Reader,
+    reader::{Reader, reference},
     target::{Target, random},
     text,
 };
@@ -185,8 +185,8 @@ async fn roots(reader: &Reader, target: &Target, request: &PlanRequest) -> Resul
     let (resource, kind) = (&target.resource, &target.resource.kind.kind);
     if let Some(name) = &request.root {
         let (namespace, name) = match name.split_once('/') {
-            Some((namespace, name)) => (Some(namespace.to_owned()), name),
-            None => (request.namespace.clone(), name.as_str()),
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (request.namespace.as_deref(), name.as_str()),
         };
         return Ok(vec![one_root(reader, target, namespace, name).await?]);
     }
@@ -211,16 +211,12 @@ async fn roots(reader: &Reader, target: &Target, request: &PlanRequest) -> Resul
 pub(crate) async fn one_root(
     reader: &Reader,
     target: &Target,
-    namespace: Option<String>,
+    namespace: Option<&str>,
     name: &str,
 ) -> Result<Value, PreviewError> {
     let resource = &target.resource;
-    let reference = ObjectRef {
-        api_version: resource.kind.api_version.clone(),
-        kind: resource.kind.kind.clone(),
-        namespace: namespace.filter(|_| resource.namespaced),
-        name: name.into(),
-    };
+    let namespace = namespace.filter(|_| resource.namespaced);
+    let reference = reference(&resource.kind, namespace, name);
     let found = reader.get(resource, &reference).await;
     let found = found.map_err(|error| PreviewError::of(&reference.to_string(), &error))?;
     let mut found = found.ok_or_else(|| PreviewError::NotFound(format!("there is no {reference}")))?;

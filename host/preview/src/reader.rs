@@ -109,8 +109,7 @@ impl Reader {
         K: kube::Resource<DynamicType = ()> + DeserializeOwned,
     {
         let (resource, what) = (resource_of::<K>(), format!("{} {name}", K::kind(&())));
-        let Kind { api_version, kind } = resource.kind.clone();
-        let reference = ObjectRef { api_version, kind, namespace: None, name: name.into() };
+        let reference = reference(&resource.kind, None, name);
         let found = self.get(&resource, &reference).await.map_err(|error| PreviewError::of(&what, &error))?;
         let found = found.ok_or_else(|| PreviewError::NotFound(format!("there is no {what}")))?;
         serde_json::from_value(found)
@@ -196,6 +195,12 @@ impl Reader {
 
 fn resource_of<K: kube::Resource<DynamicType = ()>>() -> Resource {
     builtin(&K::api_version(&()), &K::kind(&()), &K::plural(&()), false)
+}
+
+/// What an object of a kind is called by.
+pub(crate) fn reference(kind: &Kind, namespace: Option<&str>, name: &str) -> ObjectRef {
+    let Kind { api_version, kind } = kind.clone();
+    ObjectRef { api_version, kind, namespace: namespace.map(Into::into), name: name.into() }
 }
 
 fn is_busy(error: &ApiError) -> bool {

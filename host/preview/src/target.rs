@@ -18,10 +18,13 @@ use pintle_kubernetes::{Cluster, Resource, builtin};
 use pintle_offline::setting::call_limits;
 use pintle_runtime::clock;
 use pintle_schema::{config_schema, openapi::CrdVersion};
-use pintle_wit::{ChildKind, Failure, Kind, Manifest, ObjectRef, views::Document};
+use pintle_wit::{ChildKind, Failure, Kind, Manifest, views::Document};
 use serde_json::Value;
 
-use crate::{Caller, ModuleChoice, Preview, PreviewError, reader::Reader};
+use crate::{
+    Caller, ModuleChoice, Preview, PreviewError,
+    reader::{Reader, reference},
+};
 
 /// A Reconciler with a module, as a host would put them in force.
 pub(crate) struct Target {
@@ -267,13 +270,7 @@ pub(crate) async fn crd(
     let crds =
         builtin("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false);
     let name = format!("{}.{}", resource.plural, resource.kind.group());
-    let reference = ObjectRef {
-        api_version: crds.kind.api_version.clone(),
-        kind: crds.kind.kind.clone(),
-        namespace: None,
-        name,
-    };
-    reader.get(&crds, &reference).await
+    reader.get(&crds, &reference(&crds.kind, None, &name)).await
 }
 
 /// The published schema of a kind.

@@ -103,14 +103,13 @@ impl Needs {
 
 async fn index(reader: &Reader, resource: &Resource, namespace: Option<&str>) -> Result<Index, ApiError> {
     let namespace = namespace.filter(|_| resource.namespaced);
+    let without_managed_fields = |live: &mut Value| {
+        if let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+    };
     let objects = reader.list_lightened(resource, namespace, None, &without_managed_fields).await?;
     Ok(Index { objects, by_field: Mutex::default() })
-}
-
-fn without_managed_fields(live: &mut Value) {
-    if let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
 }
 
 impl Index {

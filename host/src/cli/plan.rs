@@ -124,8 +124,7 @@ impl Plan {
         };
         let planned = preview.plan(&seeing::caller(&client), &request, &mut tell).await;
         let summary = planned.map_err(seeing::problem)?;
-        let place = |root: &PlannedRoot| (root.root.namespace.clone(), root.root.name.clone());
-        roots.sort_by_key(place);
+        roots.sort_by_key(|root| (root.root.namespace.clone(), root.root.name.clone()));
         output::print(&match self.output {
             Form::Json => output::text(&json!({"summary": summary, "roots": roots}), Data::Json)?,
             Form::Summary => summary_text(&summary),

@@ -9,14 +9,12 @@ mod console;
 mod crds;
 #[cfg(test)]
 mod fixture;
-mod gateway;
+mod host;
 mod inspect;
 mod live;
-mod missing;
 pub mod module;
 pub mod native;
 mod new;
-mod operator;
 pub mod output;
 mod plan;
 pub mod plural;
@@ -36,17 +34,15 @@ mod version;
 
 use std::{env, ffi::OsString, path::Path, process::ExitCode};
 
-use clap::{
-    Command, CommandFactory, FromArgMatches, Parser, Subcommand,
-    error::{ContextKind, ContextValue},
-};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use compile::Compile;
 use problem::{CommandStatus, Problem};
 use simulate::Simulate;
 
 /// Pintle runs Kubernetes operators whose reconcile logic is WebAssembly.
 #[derive(Debug, Parser)]
-#[command(name = "pintle", version, max_term_width = 110, disable_help_subcommand = true, help_template = OVERVIEW)]
+#[command(name = "pintle", version, max_term_width = 110, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
     command: Subcommands,
@@ -70,56 +66,20 @@ enum Subcommands {
     Status(status::Status),
     Uninstall(uninstall::Uninstall),
     Console(console::Console),
-    Operator(operator::Operator),
-    Gateway(gateway::Gateway),
+    Operator(host::Operator),
+    Gateway(host::Gateway),
     Version(version::Version),
     Completion(completion::Completion),
-    #[command(hide = true)]
-    Compile(compile::Compile),
 }
 
-/// The help of `pintle` itself: its commands by what one does with them.
-const OVERVIEW: &str = "\
-{about}
-
-Write and test a guest, without a cluster:
-  new         Create a guest in Rust
-  build       Build a guest in Rust
-  render      Print the answer of a guest
-  test        Run the golden cases of a guest
-  simulate    Test a guest under crashes and errors
-  check       Check a module and show what it declares
-
-Deploy a guest:
-  crds        Print the CRDs of Pintle or of a guest
-  rbac        Print the roles that a guest or a View needs
-  push        Upload a guest as a Module
-  plan        Show what a module would change
-  swap        Switch a Reconciler or View to another Module
-
-Look after a cluster:
-  console     Serve the console on this machine
-  status      Show what is not ready, and why
-  inspect     Show request and answer of a root
-  record      Write a golden case of a root
-  uninstall   Remove Pintle from a cluster
-
-Run the host:
-  operator    Run the operator
-  gateway     Run the gateway, which serves Views
-
-Other commands:
-  version     Print the versions of pintle and the contract
-  completion  Print the script for your shell
-
-Options:
-{options}
-
-Usage:
-  {usage}
-
-Use \"pintle COMMAND --help\" for details on a command.
-";
+/// The commands, by what one does with them.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Write and test a guest, without a cluster", &["new", "build", "render", "test", "simulate", "check"]),
+    ("Deploy a guest", &["crds", "rbac", "push", "plan", "swap"]),
+    ("Look after a cluster", &["console", "status", "inspect", "record", "uninstall"]),
+    ("Run the host", &["operator", "gateway"]),
+    ("Other commands", &["version", "completion"]),
+];
 
 /// The help of a command, in kubectl's order.
 const HELP: &str = "\
@@ -147,6 +107,10 @@ pub fn main_of_simulate(simulate: RunSimulate) -> ExitCode {
 }
 
 fn run(arguments: Vec<OsString>, simulate: RunSimulate) -> ExitCode {
+    // A process of the host starts it, and nobody else is to know of it.
+    if arguments.get(1).is_some_and(|word| *word == "compile") {
+        return ended(Compile::parse_from(arguments.into_iter().skip(1)).run());
+    }
     let program = arguments.first().map(Path::new);
     match completion::answer(|| command(program), &arguments) {
         Ok(false) => {}
@@ -161,8 +125,7 @@ fn run(arguments: Vec<OsString>, simulate: RunSimulate) -> ExitCode {
         .and_then(|matches| Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command)));
     let cli = match cli {
         Ok(cli) => cli,
-        Err(mut error) => {
-            forget_hidden(&mut error, &command);
+        Err(error) => {
             // Nobody is left to be told when even that cannot be printed.
             let _ = error.print();
             if let Some(hint) = hint(&error, &words) {
@@ -171,7 +134,11 @@ fn run(arguments: Vec<OsString>, simulate: RunSimulate) -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    match cli.command.run(simulate) {
+    ended(cli.command.run(simulate))
+}
+
+fn ended(result: Result<CommandStatus, Problem>) -> ExitCode {
+    match result {
         Ok(CommandStatus::Fine) => ExitCode::SUCCESS,
         Ok(CommandStatus::Failed) => ExitCode::from(1),
         Err(problem) => {
@@ -181,26 +148,12 @@ fn run(arguments: Vec<OsString>, simulate: RunSimulate) -> ExitCode {
     }
 }
 
-/// Takes out of an error the commands that nobody is to know of.
-fn forget_hidden(error: &mut clap::Error, command: &Command) {
-    let is_hidden = |name: &String| command.find_subcommand(name).is_some_and(Command::is_hide_set);
-    let Some(ContextValue::Strings(similar)) = error.remove(ContextKind::SuggestedSubcommand) else { return };
-    let known: Vec<String> = similar.into_iter().filter(|name| !is_hidden(name)).collect();
-    if !known.is_empty() {
-        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(known));
-    }
-}
-
 /// What somebody may have meant by a command line that is none: the standard input is a file like another, and is named by a flag.
 fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
-    let [_, command, rest @ ..] = words else { return None };
+    let [_, command, ..] = words else { return None };
     let takes_files = matches!(command.as_str(), "render" | "check") && error.use_stderr();
-    let stands_alone = |at: usize| {
-        let before = at.checked_sub(1).and_then(|before| rest.get(before)).map(String::as_str);
-        !matches!(before, Some("-f" | "--filename"))
-    };
-    let meant_input = rest.iter().enumerate().any(|(at, word)| word == "-" && stands_alone(at));
-    (takes_files && meant_input)
+    let stands_alone = |pair: &[String]| matches!(pair, [before, word] if word == "-" && !["-f", "--filename"].contains(&before.as_str()));
+    (takes_files && words.windows(2).any(stands_alone))
         .then(|| format!("-f - reads objects from the standard input: pintle {command} MODULE -f -"))
 }
 
@@ -227,7 +180,6 @@ impl Subcommands {
             Self::Gateway(gateway) => gateway.run(),
             Self::Version(version) => version.run(),
             Self::Completion(completion) => completion.run(),
-            Self::Compile(compile) => compile.run(),
         }
     }
 }
@@ -237,18 +189,31 @@ fn command(program: Option<&Path>) -> Command {
     let plugin = program.and_then(Path::file_stem).and_then(|name| name.to_str()) == Some("kubectl-pintle");
     let called = if plugin { "kubectl pintle" } else { "pintle" };
     let mut command = Cli::command().bin_name(called);
-    if plugin {
-        command = command.help_template(OVERVIEW.replace("\"pintle ", "\"kubectl pintle "));
-    }
-    let names: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    for name in names {
-        command = command.mut_subcommand(&name, |command| {
+    let overview = overview(&command, called);
+    command = command.help_template(overview);
+    for name in GROUPS.iter().flat_map(|(_, names)| *names) {
+        command = command.mut_subcommand(name, |command| {
             let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let examples = examples.replace("\n  pintle ", &format!("\n  {called} "));
             command.bin_name(format!("{called} {name}")).help_template(HELP).after_help(examples)
         });
     }
     command
+}
+
+/// The help of `pintle` itself.
+fn overview(command: &Command, called: &str) -> String {
+    let mut text = String::from("{about}\n\n");
+    for (doing, names) in GROUPS {
+        text.push_str(&format!("{doing}:\n"));
+        for name in names {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            text.push_str(&format!("  {name:10}  {}\n", about.map(ToString::to_string).unwrap_or_default()));
+        }
+        text.push('\n');
+    }
+    let more = format!("Use \"{called} COMMAND --help\" for details on a command.\n");
+    text + "Options:\n{options}\n\nUsage:\n  {usage}\n\n" + &more
 }
 
 #[cfg(test)]
@@ -292,7 +257,7 @@ mod tests {
     fn every_command_has_examples_and_stands_in_the_overview() {
         let mut command = command(None);
         let overview = command.render_help().to_string();
-        for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+        for command in command.get_subcommands() {
             let name = command.get_name();
             let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(

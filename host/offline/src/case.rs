@@ -195,17 +195,6 @@ impl Recording {
         let reason = self.expect.failure.as_ref()?.reason.as_str();
         in_cluster.is_none_or(|failure| failure.reason != reason).then_some(reason)
     }
-
-    /// Whether the case expects this answer, as `pintle render` prints it: children, status, conditions, patches and evictions.
-    pub fn expects(&self, answer: Option<&Value>) -> bool {
-        // Plain data: it can be written as JSON.
-        let expected = serde_json::to_value(&self.expect).unwrap_or_default();
-        let is_same = |key: &str| match answer.map(|answer| answer.get(key)) {
-            Some(value) => value == expected.get(key),
-            None => expected.get("failure").is_some(),
-        };
-        ["children", "stages", "status", "conditions", "patches", "evictions"].into_iter().all(is_same)
-    }
 }
 
 /// A case's text with another `expect`. What stands above and below it stays as it is, comments included.

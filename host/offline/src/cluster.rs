@@ -2,13 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
 use pintle_core::{
     ApiError, Applied, Apply, Deletion, EvictionWrite, Observed, StatusWrite, needs::LookUp, object, reasons,
     reconciler,
 };
-use pintle_schema::fit::Kinds;
-use pintle_wit::{Cause, Failure, Kind, ObjectRef};
+use pintle_wit::{Cause, ChildKind, Failure, ObjectRef};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -67,38 +65,26 @@ impl CaseRefusal {
 }
 
 /// An object's name, whatever the version of its kind.
-type Key = (String, String, String, String);
-
-fn key(reference: &ObjectRef) -> Key {
-    (
-        reference.kind().group().to_owned(),
-        reference.kind.clone(),
-        reference.namespace.clone().unwrap_or_default(),
-        reference.name.clone(),
-    )
+fn key(reference: &ObjectRef) -> ObjectRef {
+    ObjectRef { api_version: reference.kind().group().to_owned(), ..reference.clone() }
 }
 
 /// The objects of a run.
 #[derive(Clone, Debug)]
-pub struct Cluster {
+pub(crate) struct Cluster<'a> {
+    setting: &'a Setting,
     root: Value,
-    objects: BTreeMap<Key, Value>,
-    refusals: Vec<CaseRefusal>,
+    objects: BTreeMap<ObjectRef, Value>,
+    /// The refusals that stood in the way of something.
     used: BTreeSet<usize>,
     /// Objects of kinds that are not watched that the host has read or written.
-    seen: BTreeSet<Key>,
-    manager: String,
-    /// The kinds of children, and whether the guest observes them.
-    child_kinds: Vec<(Kind, bool)>,
-    /// The schemas of kinds.
-    kinds: Kinds,
-    now: Timestamp,
+    seen: BTreeSet<ObjectRef>,
     version: u64,
 }
 
-impl Cluster {
+impl<'a> Cluster<'a> {
     /// The cluster at the begin of a run.
-    pub fn new(setting: &Setting) -> Self {
+    pub(crate) fn new(setting: &'a Setting) -> Self {
         let manager = &setting.binding.field_manager;
         let mut root = setting.root.clone();
         if let Some(status) = root.get("status").cloned() {
@@ -106,29 +92,18 @@ impl Cluster {
             record(&mut root, manager, Some("status"), json!({"f:status": owned(&status)}));
         }
         let objects = setting.observed.iter().map(|live| (key(&object::reference(live)), live.clone()));
-        let child_kinds = setting.binding.manifest.children.iter();
-        Self {
-            root,
-            objects: objects.collect(),
-            refusals: setting.refusals.clone(),
-            used: BTreeSet::new(),
-            seen: BTreeSet::new(),
-            manager: manager.clone(),
-            child_kinds: child_kinds.map(|child| (child.kind(), child.observe)).collect(),
-            kinds: setting.kinds.clone(),
-            now: setting.now,
-            version: 1,
-        }
+        let objects = objects.collect();
+        Self { setting, root, objects, used: BTreeSet::new(), seen: BTreeSet::new(), version: 1 }
     }
 
     /// The root as it is now.
-    pub fn root(&self) -> &Value {
+    pub(crate) fn root(&self) -> &Value {
         &self.root
     }
 
     /// The children as a host knows them at the start of a pass.
-    pub fn children(&self) -> Vec<Observed> {
-        let known = |(key, live): &(&Key, &Value)| {
+    pub(crate) fn children(&self) -> Vec<Observed> {
+        let known = |(key, live): &(&ObjectRef, &Value)| {
             reconciler::is_watchable(&object::kind(live)) || self.seen.contains(*key)
         };
         let children = self.objects.iter().filter(|(_, live)| self.child_kind(live).is_some());
@@ -136,29 +111,27 @@ impl Cluster {
     }
 
     /// An object as it is now.
-    pub fn live(&self, reference: &ObjectRef) -> Option<&Value> {
+    pub(crate) fn live(&self, reference: &ObjectRef) -> Option<&Value> {
         let root = (object::reference(&self.root) == *reference).then_some(&self.root);
         root.or_else(|| self.objects.get(&key(reference)))
     }
 
-    /// Refusals of children that were never applied, and why: `wanted` are the children of the answer.
-    pub fn unused_refusals(&self, wanted: &[Value]) -> Vec<String> {
-        let unused = self.refusals.iter().enumerate().filter(|(index, _)| !self.used.contains(index));
+    /// Refusals of children that were never applied.
+    pub(crate) fn unused_refusals(&self) -> Vec<String> {
+        let unused = self.setting.refusals.iter().enumerate().filter(|(index, _)| !self.used.contains(index));
         unused
             .map(|(index, refusal)| {
-                let waits = wanted.iter().any(|child| refusal.is_about(&object::reference(child)));
-                let why = if waits {
-                    "which is not applied: a stage before its own is not ready, or it is there already"
-                } else {
-                    "which the guest does not answer with"
-                };
-                format!("refusals[{index}] refuses {}, {why}", refusal.child)
+                format!(
+                    "refusals[{index}] refuses {}, which is not applied: the guest does not answer with it, a stage before its own is not \
+                     ready, or it is there already",
+                    refusal.child
+                )
             })
             .collect()
     }
 
     /// Reads objects.
-    pub fn get(&mut self, asked: &[ObjectRef]) -> Vec<Result<Option<Observed>, ApiError>> {
+    pub(crate) fn get(&mut self, asked: &[ObjectRef]) -> Vec<Result<Option<Observed>, ApiError>> {
         asked
             .iter()
             .map(|reference| {
@@ -172,39 +145,29 @@ impl Cluster {
     ///
     /// # Errors
     /// As the case says, and 409 for a first apply of what exists.
-    pub fn apply(&mut self, apply: &Apply) -> Result<Applied, ApiError> {
+    pub(crate) fn apply(&mut self, apply: &Apply) -> Result<Applied, ApiError> {
+        let sent = self.admit(apply, &["resourceVersion", "uid"])?;
         let reference = apply.reference();
-        self.let_in(reference)?;
-        self.kinds.fit(apply.object(), "").map_err(|failure| unfit(&failure))?;
         let existing = self.objects.get(&key(reference)).cloned();
         let created = existing.is_none();
-        let mut sent = apply.object().clone();
-        let uid_sent = object::uid(&sent).to_owned();
-        if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("resourceVersion");
-            metadata.remove("uid");
-        }
-        let mut live = match existing {
+        let live = match existing {
             Some(_) if !apply.force() => return Err(conflict("the object already exists")),
-            Some(live) if object::uid(&live) != uid_sent => return Err(conflict("uid mismatch")),
+            Some(live) if object::uid(&live) != object::uid(apply.object()) => {
+                return Err(conflict("uid mismatch"));
+            }
             None if apply.force() => return Err(conflict("uid mismatch: the object does not exist")),
             Some(live) => live,
             None => json!({"metadata": {
-                "uid": uid(&sent), "generation": 1, "creationTimestamp": pintle_core::conditions::time(self.now),
+                "uid": uid(&sent), "generation": 1, "creationTimestamp": pintle_core::conditions::time(self.setting.now),
             }}),
         };
-        merge(&mut live, &sent);
-        self.version += 1;
-        live["metadata"]["resourceVersion"] = self.version.to_string().into();
-        record(&mut live, apply.manager(), None, owned(&sent));
-        let observed = self.observe(&live);
+        let live = self.write(apply, live, &sent);
         self.seen.insert(key(reference));
-        self.objects.insert(key(reference), live);
-        Ok(Applied { created, observed })
+        Ok(Applied { created, observed: self.observe(&live) })
     }
 
     /// Looks up what a guest asks to see: in the files, the root among them.
-    pub fn look(&self, lookups: &[LookUp]) -> Vec<Vec<Value>> {
+    pub(crate) fn look(&self, lookups: &[LookUp]) -> Vec<Vec<Value>> {
         let all = || self.objects.values().chain([&self.root]);
         let means = |look: &LookUp, live: &Value| {
             let kind = object::kind(live);
@@ -217,41 +180,47 @@ impl Cluster {
     ///
     /// # Errors
     /// As the case says, and 409 where the object is not there.
-    pub fn patch(&mut self, patch: &Apply) -> Result<Value, ApiError> {
-        let reference = patch.reference();
-        self.let_in(reference)?;
-        self.kinds.fit(patch.object(), "").map_err(|failure| unfit(&failure))?;
-        let Some(mut live) = self.live(reference).cloned() else {
+    pub(crate) fn patch(&mut self, patch: &Apply) -> Result<Value, ApiError> {
+        // What names the object is nobody's.
+        let sent = self.admit(patch, &["uid", "name", "namespace"])?;
+        let Some(live) = self.live(patch.reference()).cloned() else {
             return Err(conflict("uid mismatch: the object does not exist"));
         };
-        let mut sent = patch.object().clone();
+        Ok(self.write(patch, live, &sent))
+    }
+
+    /// What is sent, without these parts of its metadata, unless it is refused.
+    fn admit(&mut self, apply: &Apply, left_out: &[&str]) -> Result<Value, ApiError> {
+        self.let_in(apply.reference())?;
+        self.setting.kinds.fit(apply.object(), "").map_err(|failure| unfit(&failure))?;
+        let mut sent = apply.object().clone();
         if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("uid");
+            metadata.retain(|key, _| !left_out.contains(&key.as_str()));
         }
+        Ok(sent)
+    }
+
+    /// Lays what is sent over an object, without what its manager has sent before and does not send any more.
+    fn write(&mut self, apply: &Apply, mut live: Value, sent: &Value) -> Value {
         let before = live.clone();
-        // What an earlier form of the patch set, and this one does not.
-        if let Some(entry) = pintle_core::managed::entry(&live, patch.manager(), None).cloned() {
-            drop_unsent(&mut live, &entry, &sent);
+        if let Some(entry) = pintle_core::managed::entry(&before, apply.manager(), None) {
+            drop_unsent(&mut live, entry, sent);
         }
-        merge(&mut live, &sent);
-        // What names the object is nobody's.
-        if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.retain(|key, _| !matches!(key.as_str(), "name" | "namespace"));
-        }
-        record(&mut live, patch.manager(), None, owned(&sent));
+        merge(&mut live, sent);
+        record(&mut live, apply.manager(), None, owned(sent));
         if live != before {
             self.version += 1;
             live["metadata"]["resourceVersion"] = self.version.to_string().into();
         }
-        self.objects.insert(key(reference), live.clone());
-        Ok(live)
+        self.objects.insert(key(apply.reference()), live.clone());
+        live
     }
 
     /// Has a Pod go: it is gone at once.
     ///
     /// # Errors
     /// As the case says, and 404 where it is not there.
-    pub fn evict(&mut self, eviction: &EvictionWrite) -> Result<(), ApiError> {
+    pub(crate) fn evict(&mut self, eviction: &EvictionWrite) -> Result<(), ApiError> {
         let reference = eviction.reference();
         self.let_in(reference)?;
         let is_it = self.live(reference).is_some_and(|live| object::uid(live) == eviction.uid());
@@ -264,7 +233,7 @@ impl Cluster {
 
     /// Whether nothing refuses a write of an object.
     fn let_in(&mut self, reference: &ObjectRef) -> Result<(), ApiError> {
-        let mut refusals = self.refusals.iter().enumerate();
+        let mut refusals = self.setting.refusals.iter().enumerate();
         let Some((index, refusal)) = refusals.find(|(_, refusal)| refusal.is_about(reference)) else {
             return Ok(());
         };
@@ -274,13 +243,12 @@ impl Cluster {
 
     fn child_kind(&self, live: &Value) -> Option<bool> {
         let kind = object::kind(live);
-        let mut kinds = self.child_kinds.iter();
-        let found = kinds.find(|(one, _)| one.group() == kind.group() && one.kind == kind.kind)?;
-        Some(found.1)
+        let is_it = |child: &&ChildKind| child.kind().group() == kind.group() && child.kind == kind.kind;
+        self.setting.binding.manifest.children.iter().find(is_it).map(|child| child.observe)
     }
 
     /// Deletes children.
-    pub fn delete(&mut self, deletions: &[Deletion]) -> Vec<Result<(), ApiError>> {
+    pub(crate) fn delete(&mut self, deletions: &[Deletion]) -> Vec<Result<(), ApiError>> {
         for deletion in deletions {
             self.objects.remove(&key(deletion.reference()));
         }
@@ -288,14 +256,14 @@ impl Cluster {
     }
 
     /// Writes the root's status.
-    pub fn write_status(&mut self, write: &StatusWrite) {
+    pub(crate) fn write_status(&mut self, write: &StatusWrite) {
         let status = write.object().get("status").cloned().unwrap_or_default();
         record(&mut self.root, write.manager(), Some("status"), json!({"f:status": owned(&status)}));
         self.root["status"] = status;
     }
 
     fn observe(&self, live: &Value) -> Observed {
-        Observed::of(live, &self.manager, self.child_kind(live).unwrap_or(false))
+        Observed::of(live, &self.setting.binding.field_manager, self.child_kind(live).unwrap_or(false))
     }
 }
 

@@ -13,24 +13,19 @@ pub(crate) fn text_of(request: &impl serde::Serialize) -> String {
     serde_json::to_string(request).unwrap_or_default()
 }
 
-/// Asks the same again, and with its children in other orders: the answer must be the same.
+/// Asks the same again, and with its children backwards: the answer must be the same.
 pub(crate) fn impurity(
     ask: impl Fn(&Request) -> Called,
     request: &Request,
     first: &Called,
 ) -> Option<Failure> {
-    let shuffled = (1..request.children.len().min(3)).map(|order| {
-        let mut other = request.clone();
-        if order == 1 {
-            other.children.rotate_left(1);
-        } else {
-            other.children.reverse();
-        }
-        ("asked with the children in another order,", other)
-    });
-    let mut others = std::iter::once(("asked the same again,", request.clone())).chain(shuffled);
+    let mut backwards = request.clone();
+    backwards.children.reverse();
+    let in_another_order = ("asked with the children in another order,", &backwards);
+    let other_orders = (backwards.children.len() > 1).then_some(in_another_order);
+    let mut others = std::iter::once(("asked the same again,", request)).chain(other_orders);
     others.find_map(|(how, other)| {
-        let (first, again) = (said(first), said(&ask(&other)));
+        let (first, again) = (said(first), said(&ask(other)));
         let message = || format!("{how} the guest answered otherwise: {}", where_they_part(&first, &again));
         (first != again).then(|| Failure::terminal(reasons::NOT_DETERMINISTIC, message()))
     })

@@ -58,7 +58,7 @@ pub(crate) fn run(guest: &Guest, setting: &Setting, strict: bool) -> Answer {
         Some(Ok((shown, children))) => {
             let kinds = children.iter().map(object::kind);
             answer.unchecked = kinds.filter(|kind| !setting.kinds.has(kind)).collect();
-            answer.problems = run.cluster.unused_refusals(children);
+            answer.problems = run.cluster.unused_refusals();
             (answer.shown, answer.objects) = (shown.clone(), children.clone());
         }
         Some(Err((blame, failure))) => answer.refuse(blame.what(), *blame, failure.clone()),
@@ -80,7 +80,7 @@ struct Run<'a> {
     setting: &'a Setting,
     /// Call the guest more often than needed, and compare.
     strict: bool,
-    cluster: Cluster,
+    cluster: Cluster<'a>,
     /// The time of the next pass.
     now: Timestamp,
     /// See [`Answer::trapped`].

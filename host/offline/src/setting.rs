@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -17,7 +18,7 @@ use pintle_schema::{
     fit::Kinds,
     openapi::CrdVersion,
 };
-use pintle_wit::{Failure, Kind, Manifest, names};
+use pintle_wit::{ChildKind, Failure, Kind, Manifest, names};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -132,17 +133,7 @@ impl Setting {
             limits: spec.limits,
             reconciler: name,
         };
-        let mut unused = parts.unused;
-        // Of a kind that is a child's and that is asked for, what lies in another namespace is not the root's.
-        let (elsewhere, here): (Vec<_>, Vec<_>) = parts.observed.into_iter().partition(|document| {
-            let namespace = object::namespace(&document.value);
-            namespace.is_some()
-                && namespace != object::namespace(&root)
-                && is_needed(manifest, &object::kind(&document.value))
-        });
-        let mut observed = observed(&mut root, &binding, here, &mut unused);
-        let others = parts.needed.into_iter().chain(elsewhere).collect();
-        observed.extend(needed(&root, &binding, others, &mut unused));
+        let (observed, unused) = observed(&mut root, &binding, parts.others);
         let call_limits = call_limits(&binding.limits);
         let kinds = Kinds::with_crds(&parts.crds);
         let schema = crd.and_then(|crd| crd.version.pointer("/schema/openAPIV3Schema").cloned());
@@ -156,39 +147,23 @@ struct Parts {
     root: Document,
     reconciler: Option<Document>,
     crds: Vec<Value>,
-    observed: Vec<Document>,
-    /// What is neither the root nor of a kind of its children: it answers needs.
-    needed: Vec<Document>,
-    unused: Vec<String>,
+    others: Vec<Document>,
 }
 
 impl Parts {
     fn of(manifest: &Manifest, documents: Vec<Document>) -> Result<Self, SettingError> {
-        let (mut roots, mut reconcilers, mut unused) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut observed, mut needed, mut crds) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut roots, mut reconcilers) = (Vec::new(), Vec::new());
+        let (mut crds, mut others) = (Vec::new(), Vec::new());
         for document in documents {
             let kind = object::kind(&document.value);
-            let is_needed = is_needed(manifest, &kind);
-            if kind == manifest.reconciles && (!is_needed || roots.is_empty()) {
+            if kind == manifest.reconciles && (!is_needed(manifest, &kind) || roots.is_empty()) {
                 roots.push(document);
             } else if kind.group() == names::DOMAIN && kind.kind == "Reconciler" {
                 reconcilers.push(document);
             } else if document.is_crd() {
                 crds.push(document.value);
-            } else if manifest
-                .children
-                .iter()
-                .any(|child| child.kind().group() == kind.group() && child.kind == kind.kind)
-            {
-                observed.push(document);
-            } else if is_needed {
-                needed.push(document);
             } else {
-                let at = object::reference(&document.value);
-                unused.push(format!(
-                    "{}: {at} plays no part: guest {} has no children of its kind, and does not ask to see it",
-                    document.source, manifest.name
-                ));
+                others.push(document);
             }
         }
         let error = |message: String| Err(SettingError::Documents(message));
@@ -199,7 +174,7 @@ impl Parts {
         let mut roots = roots.into_iter();
         match (roots.next(), roots.next()) {
             (Some(root), None) if !object::name(&root.value).is_empty() => {
-                Ok(Self { root, reconciler: reconcilers.pop(), crds, observed, needed, unused })
+                Ok(Self { root, reconciler: reconcilers.pop(), crds, others })
             }
             (Some(root), None) => error(format!("{}: the {kind} has no metadata.name", root.source)),
             (Some(first), Some(second)) => error(format!(
@@ -291,12 +266,13 @@ pub fn default_spec(manifest: &Manifest) -> ReconcilerSpec {
 }
 
 /// The limits of calls. The fuel grows with the time that the Reconciler gives.
-fn call_limits(limits: &Limits) -> CallLimits {
+pub fn call_limits(limits: &Limits) -> CallLimits {
     let defaults = CallLimits::default();
     let share = u64::from(limits.timeout_milliseconds);
     let default_share = u64::from(Limits::default().timeout_milliseconds);
     CallLimits {
         fuel: defaults.fuel.saturating_mul(share) / default_share,
+        timeout: Duration::from_millis(share),
         memory_bytes: limits.memory_mebibytes as usize * 1024 * 1024,
         response: limits.response(),
         ..defaults
@@ -304,13 +280,8 @@ fn call_limits(limits: &Limits) -> CallLimits {
 }
 
 /// Kinds of Kubernetes itself that are of cluster scope and that a guest may name. The gate forbids most of them by name.
-const CLUSTER_SCOPED: [(&str, &str); 5] = [
-    ("", "Namespace"),
-    ("", "Node"),
-    ("", "PersistentVolume"),
-    ("networking.k8s.io", "IngressClass"),
-    ("policy", "PodSecurityPolicy"),
-];
+const CLUSTER_SCOPED: [(&str, &str); 4] =
+    [("", "Namespace"), ("", "Node"), ("", "PersistentVolume"), ("networking.k8s.io", "IngressClass")];
 
 /// Whether a kind is one of Kubernetes itself whose objects live in no namespace.
 pub(super) fn is_cluster_scoped(kind: &Kind) -> bool {
@@ -322,7 +293,7 @@ fn kinds(manifest: &Manifest, grants: &Grants, crds: &[Value]) -> BTreeMap<Kind,
         .children
         .iter()
         .flat_map(|grant| grant.kinds.iter().map(|kind| Kind::new(&grant.api_version, kind)));
-    let declared = manifest.children.iter().map(|child| child.kind());
+    let declared = manifest.children.iter().map(ChildKind::kind);
     let needed = manifest.needs.iter().map(|need| Kind::new(&need.api_version, &need.kind));
     let patched = manifest.patches.iter().map(|patch| Kind::new(&patch.api_version, &patch.kind));
     declared
@@ -363,56 +334,43 @@ pub(super) fn uid(object: &Value) -> String {
     format!("00000000-0000-4000-8000-{}", hex.get(..12).unwrap_or_default())
 }
 
-/// The observed objects as they stand in the cluster. One that says nothing of its owners is the root's own child; one that does,
-/// if only by an empty list, is taken at its word.
-fn observed(
-    root: &mut Value,
-    binding: &Binding,
-    documents: Vec<Document>,
-    unused: &mut Vec<String>,
-) -> Vec<Value> {
-    let namespace = object::namespace(root).map(ToOwned::to_owned);
-    let mut objects = Vec::new();
-    for document in documents {
-        let Some(mut live) = placed(&document, namespace.as_deref(), unused) else { continue };
-        if object::namespace(&live) == namespace.as_deref() {
-            adopt(root, binding, &mut live);
-            objects.push(live);
-        } else {
-            let reference = object::reference(&live);
+/// The objects besides the root as they stand in the cluster, and what plays no part. A child that says nothing of its owners is the root's
+/// own; one that does, if only by an empty list, is taken at its word. What lies in another namespace than the root is none of its children.
+fn observed(root: &mut Value, binding: &Binding, documents: Vec<Document>) -> (Vec<Value>, Vec<String>) {
+    let manifest = &binding.manifest;
+    let (mut objects, mut unused) = (Vec::new(), Vec::new());
+    for Document { source, value: mut live } in documents {
+        let (kind, at) = (object::kind(&live), object::reference(&live));
+        let mut children = manifest.children.iter().map(ChildKind::kind);
+        let is_child = children.any(|child| child.group() == kind.group() && child.kind == kind.kind);
+        let is_needed = is_needed(manifest, &kind);
+        let is_namespaced = is_child || binding.kinds.get(&kind).is_none_or(|info| info.namespaced);
+        if !is_child && !is_needed {
             unused.push(format!(
-                "{}: {reference} plays no part: it is not in the root's namespace",
-                document.source
+                "{source}: {at} plays no part: guest {} has no children of its kind, and does not ask to see it",
+                manifest.name
             ));
+            continue;
         }
+        if object::name(&live).is_empty() {
+            unused.push(format!("{source}: the object has no metadata.name"));
+            continue;
+        }
+        if let Some(namespace) = object::namespace(root).filter(|_| is_namespaced) {
+            add(&mut live, "namespace", namespace.into());
+        }
+        let uid = uid(&live);
+        add(&mut live, "uid", uid.into());
+        add(&mut live, "resourceVersion", "1".into());
+        if is_child && object::namespace(&live) == object::namespace(root) {
+            adopt(root, binding, &mut live);
+        } else if !is_needed {
+            unused.push(format!("{source}: {at} plays no part: it is not in the root's namespace"));
+            continue;
+        }
+        objects.push(live);
     }
-    objects
-}
-
-/// Objects that are not the root's, as they stand in the cluster.
-fn needed(root: &Value, binding: &Binding, documents: Vec<Document>, unused: &mut Vec<String>) -> Vec<Value> {
-    let objects = documents.iter().filter_map(|document| {
-        let kind = object::kind(&document.value);
-        let is_namespaced = binding.kinds.get(&kind).is_none_or(|info| info.namespaced);
-        placed(document, object::namespace(root).filter(|_| is_namespaced), unused)
-    });
-    objects.collect()
-}
-
-/// An object as it stands in the cluster, in this namespace unless it names another one.
-fn placed(document: &Document, namespace: Option<&str>, unused: &mut Vec<String>) -> Option<Value> {
-    let mut live = document.value.clone();
-    if object::name(&live).is_empty() {
-        unused.push(format!("{}: the object has no metadata.name", document.source));
-        return None;
-    }
-    if let Some(namespace) = namespace {
-        add(&mut live, "namespace", namespace.into());
-    }
-    let uid = uid(&live);
-    add(&mut live, "uid", uid.into());
-    add(&mut live, "resourceVersion", "1".into());
-    Some(live)
+    (objects, unused)
 }
 
 fn adopt(root: &mut Value, binding: &Binding, live: &mut Value) {

@@ -102,7 +102,7 @@ impl ShownFailure {
 
 impl Shown {
     /// An answer about a root.
-    pub(crate) fn of(mut allowed: Allowed, root: &Value, needs: Vec<Need>) -> Self {
+    pub fn of(mut allowed: Allowed, root: &Value, needs: Vec<Need>) -> Self {
         allowed.stamp(root, plan::TIME);
         let later = allowed.children().iter().filter(|child| child.stage() > 0).map(|child| {
             let reference = child.reference();
@@ -157,7 +157,9 @@ impl Shown {
         self.without_empty()
     }
 
-    fn without_empty(mut self) -> Self {
+    /// The same without what is empty, and may be left out.
+    #[must_use]
+    pub fn without_empty(mut self) -> Self {
         self.status.take_if(|status| status.is_empty());
         self.conditions.take_if(|conditions| conditions.is_empty());
         self.events.take_if(|events| events.is_empty());

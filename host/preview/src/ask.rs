@@ -5,16 +5,15 @@ use std::sync::Arc;
 use futures::future::join_all;
 use jiff::Timestamp;
 use pintle_core::{
-    ApiError, Observed, Outcome, RootMemory, Snapshot, Step,
+    Outcome, RootMemory, Snapshot, Step,
     budget::Need,
     object,
     pass::{Preview as Pass, Previewed},
     plan::Unknown,
     reasons,
 };
-use pintle_engine::CallError;
 use pintle_modules::grants;
-use pintle_wit::{Failure, ObjectRef, Request, Response};
+use pintle_wit::{Failure, Request, Response};
 use serde_json::Value;
 
 use crate::{
@@ -24,9 +23,6 @@ use crate::{
     reader::Reader,
     target::Target,
 };
-
-/// How many objects are read at once for one root.
-const READS_AT_ONCE: usize = 16;
 
 /// What all roots of a preview are asked with.
 pub(crate) struct Asking {
@@ -99,12 +95,26 @@ impl Preview {
                     Outcome::Looked(found)
                 }
                 Step::Get(references) => {
-                    let found = asking.get(&references, &asked.known).await;
-                    let found = found.into_iter().map(|found| asked.saw(found, target)).collect();
+                    let mut found = Vec::with_capacity(references.len());
+                    for reference in &references {
+                        let live = match asked.known.get(reference) {
+                            Some(live) => Ok(Some(Arc::clone(live))),
+                            None => asking.reader.object(reference).await.map(|live| live.map(Arc::new)),
+                        };
+                        found.push(live.map(|live| {
+                            let live = live?;
+                            let seen = observed(&live, target);
+                            asked.known.add(live);
+                            Some(seen)
+                        }));
+                    }
                     Outcome::Got(found)
                 }
                 Step::Inspect(references) => {
-                    let found = asking.read(&references).await;
+                    let mut found = Vec::with_capacity(references.len());
+                    for reference in &references {
+                        found.push(asking.reader.object(reference).await);
+                    }
                     Outcome::Inspected(found)
                 }
                 // A preview asks for nothing else.
@@ -121,75 +131,24 @@ impl Preview {
         asked
     }
 
-    /// Calls the guest within the Reconciler's limits and the budget, on a thread that may wait.
+    /// Calls the guest within the Reconciler's limits and the budget, on a thread that may wait. It is granted all that it may have: as many
+    /// calls as there are processors are made at once.
     async fn call(&self, target: &Target, request: &Request) -> Result<Response, Failure> {
         let Ok(text) = serde_json::to_string(request) else {
             let message = "the request cannot be written as JSON";
             return Err(Failure::transient(reasons::REQUEST_INVALID, message));
         };
-        let text: Arc<str> = text.into();
-        let lane = &target.name;
-        let most = grants::most(&target.limits);
-        let mut grant = self.budget.grant(lane, most);
-        let mut too_little = Need::default();
-        loop {
-            let turn = Arc::clone(&self.turns).acquire_owned().await;
-            let reserved = self.budget.reserve_call(lane, &mut grant, too_little, text.len() as u64).await?;
-            let (guest, given) = (target.guest.clone(), Arc::clone(&text));
-            let limits = grants::granted(target.limits, grant);
-            let called = self.spawner.block(move || {
-                let _held = (turn, reserved);
-                guest.reconcile(&given, &limits)
-            });
-            let called = called.await;
-            let called =
-                called.map_err(|error| Failure::transient(reasons::ENGINE_FAILED, error.to_string()))?;
-            if let Some(more) = called.as_ref().err().and_then(|error| grants::more(error, grant, most)) {
-                (too_little, grant) = (grant, more);
-                continue;
-            }
-            let stats = called.as_ref().map_or_else(|error: &CallError| error.stats, |answer| answer.stats);
-            self.budget.saw(lane, grants::need(stats));
-            return called.map(|answer| answer.response).map_err(Failure::from);
-        }
-    }
-}
-
-/// An object that was read, if it is there.
-type Found = Result<Option<Arc<Value>>, ApiError>;
-
-impl Asked {
-    fn saw(&mut self, found: Found, target: &Target) -> Result<Option<Observed>, ApiError> {
-        let found = found?;
-        Ok(found.map(|live| {
-            let observed = observed(&live, target);
-            self.known.add(live);
-            observed
-        }))
-    }
-}
-
-impl Asking {
-    /// Objects by name: from what was listed, or else live.
-    async fn get(&self, references: &[ObjectRef], known: &Known) -> Vec<Found> {
-        let mut found = Vec::with_capacity(references.len());
-        for some in references.chunks(READS_AT_ONCE) {
-            let read = some.iter().map(|reference| async move {
-                match known.get(reference) {
-                    Some(live) => Ok(Some(Arc::clone(live))),
-                    None => Ok(self.reader.object(reference).await?.map(Arc::new)),
-                }
-            });
-            found.extend(join_all(read).await);
-        }
-        found
-    }
-
-    async fn read(&self, references: &[ObjectRef]) -> Vec<Result<Option<Value>, ApiError>> {
-        let mut found = Vec::with_capacity(references.len());
-        for some in references.chunks(READS_AT_ONCE) {
-            found.extend(join_all(some.iter().map(|reference| self.reader.object(reference))).await);
-        }
-        found
+        let mut grant = grants::most(&target.limits);
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let bytes = text.len() as u64;
+        let reserved = self.budget.reserve_call(&target.name, &mut grant, Need::default(), bytes).await?;
+        let (guest, limits) = (target.guest.clone(), grants::granted(target.limits, grant));
+        let called = self.spawner.block(move || {
+            let _held = (turn, reserved);
+            guest.reconcile(&text, &limits)
+        });
+        let called = called.await;
+        let called = called.map_err(|error| Failure::transient(reasons::ENGINE_FAILED, error.to_string()))?;
+        called.map(|answer| answer.response).map_err(Failure::from)
     }
 }

@@ -146,7 +146,7 @@ async fn list_kind(
 }
 
 /// The objects of one root that were read, by name.
-pub(crate) struct Known(BTreeMap<(String, String, Option<String>, String), Arc<Value>>);
+pub(crate) struct Known(BTreeMap<ObjectRef, Arc<Value>>);
 
 impl Known {
     pub(crate) fn of(children: &[Arc<Value>]) -> Self {
@@ -169,7 +169,7 @@ impl Known {
     }
 }
 
-fn key(reference: &ObjectRef) -> (String, String, Option<String>, String) {
-    let group = reference.kind().group().to_owned();
-    (group, reference.kind.clone(), reference.namespace.clone(), reference.name.clone())
+/// Whatever the version of its kind.
+fn key(reference: &ObjectRef) -> ObjectRef {
+    ObjectRef { api_version: reference.kind().group().to_owned(), ..reference.clone() }
 }

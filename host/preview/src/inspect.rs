@@ -9,9 +9,10 @@ use pintle_core::{
     reasons, request,
 };
 use pintle_kubernetes::Cluster;
+use pintle_offline::shown::Shown;
 use pintle_runtime::clock;
-use pintle_wit::{Condition, Failure, Kind, ObjectRef, Request};
-use serde_json::{Map, Value, json};
+use pintle_wit::{Condition, Failure, ObjectRef, Request};
+use serde_json::{Value, json};
 
 use crate::{
     Caller, InspectRequest, Preview, PreviewError,
@@ -39,7 +40,7 @@ impl Preview {
     ) -> Result<Inspected, PreviewError> {
         let (asking, root) = self.about(caller, request).await?;
         let asked = self.ask(&asking, &root).await;
-        asking.reader.memory_sufficed()?;
+        asking.reader.memory.sufficed()?;
         let mask = asking.mask(random()?, Instead::Word, &root, &asked);
         Ok(inspected(&asking, &root, &asked, &mask))
     }
@@ -50,11 +51,11 @@ impl Preview {
         caller: &Caller,
         request: &InspectRequest,
     ) -> Result<(Asking, Arc<Value>), PreviewError> {
-        let reader = Reader::new(Cluster::new(caller.user.clone()), &self.memories);
+        let reader = Reader::new(Cluster::new(caller.user.clone()), self.budget.clone());
         let reconciler = reconciler_of(&reader, &request.kind).await?;
         let target = self.target(caller, &reader, reconciler, request.module.clone(), None).await?;
         let root = match &request.proposed {
-            None => one_root(&reader, &target, request.namespace.clone(), &request.name).await?,
+            None => one_root(&reader, &target, request.namespace.as_deref(), &request.name).await?,
             Some(proposed) => proposed_root(&target, request, proposed.clone())?,
         };
         let uid = object::uid(&root).to_owned();
@@ -102,11 +103,10 @@ fn inspected(asking: &Asking, root: &Value, asked: &Asked, mask: &Mask) -> Inspe
         mask.replace_in_text(&mut text);
         text
     };
-    let kind = object::kind(root);
     let request = asked.request.as_ref().map(|request| shown_request(request, mask));
     let live = |reference: &ObjectRef| asked.known.get(reference).map(Arc::as_ref);
     let answer =
-        previewed.answer.as_ref().map(|allowed| shown_answer(&kind, allowed, asked.request.as_ref(), mask));
+        previewed.answer.as_ref().map(|allowed| shown_answer(root, allowed, asked.request.as_ref(), mask));
     let (children, patches) = changes_of(&target.binding, previewed, &live, mask, &text::diff);
     let wanted = |reference: &ObjectRef| {
         let mut children = previewed.answer.iter().flat_map(Allowed::children);
@@ -177,53 +177,17 @@ fn shown_request(request: &Request, mask: &Mask) -> Value {
 }
 
 /// An answer as `pintle render` prints it, and as it may be shown.
-pub(crate) fn shown_answer(kind: &Kind, allowed: &Allowed, request: Option<&Request>, mask: &Mask) -> Value {
-    let mut answer = Map::new();
-    let children: Vec<Value> =
-        allowed.children().iter().map(|child| mask.object(&plain(child.object()))).collect();
-    answer.insert("children".into(), children.into());
-    let stages: Map<String, Value> = allowed
-        .children()
-        .iter()
-        .filter(|child| child.stage() > 0)
-        .map(|child| {
-            let reference = child.reference();
-            (format!("{}/{}", reference.kind, reference.name), child.stage().into())
-        })
-        .collect();
-    let patches: Vec<Value> = allowed
-        .patches()
-        .iter()
-        .map(|patch| json!({"object": mask.object(patch.object()), "onRelease": patch.on_release()}))
-        .collect();
-    let needs: Vec<Value> = request
-        .iter()
-        .flat_map(|request| &request.needs)
-        .filter_map(|answered| serde_json::to_value(&answered.need).ok())
-        .collect();
-    let mut add = |key: &str, value: Value| {
-        let is_empty = match &value {
-            Value::Null => true,
-            Value::Array(items) => items.is_empty(),
-            Value::Object(fields) => fields.is_empty(),
-            _ => false,
-        };
-        if !is_empty {
-            answer.insert(key.into(), value);
-        }
-    };
-    // Plain data again.
-    let value = |found: Result<Value, serde_json::Error>| found.unwrap_or_default();
-    add("stages", stages.into());
-    let mut status = Value::Object(allowed.status().clone());
-    mask.replace_in(kind, "status", &mut status);
-    add("status", status);
-    add("conditions", value(serde_json::to_value(allowed.conditions())));
-    add("events", value(serde_json::to_value(allowed.events())));
-    add("patches", patches.into());
-    add("evictions", value(serde_json::to_value(allowed.evictions())));
-    add("needs", needs.into());
-    let mut answer = Value::Object(answer);
+fn shown_answer(root: &Value, allowed: &Allowed, request: Option<&Request>, mask: &Mask) -> Value {
+    let needs = request.iter().flat_map(|request| &request.needs).map(|answered| answered.need.clone());
+    let mut shown = Shown::of(allowed.clone(), root, needs.collect()).without_empty();
+    shown.needs.take_if(|needs| needs.is_empty());
+    shown.children.iter_mut().flatten().for_each(|child| mask.replace(child));
+    shown.patches.iter_mut().for_each(|patch| mask.replace(&mut patch["object"]));
+    // Plain data with string keys: it can be written as JSON.
+    let mut answer = serde_json::to_value(&shown).unwrap_or_default();
+    if let Some(status) = answer.get_mut("status") {
+        mask.replace_in(&object::kind(root), "status", status);
+    }
     mask.replace_copies(&mut answer);
     answer
 }

@@ -27,7 +27,6 @@ use std::{
 };
 
 use kube::Client;
-use memory::Memories;
 use pintle_engine::{Engine, Module};
 use pintle_modules::{Budget, Compilers};
 use pintle_runtime::Spawner;
@@ -48,7 +47,6 @@ pub struct Preview {
     engine: Engine,
     compilers: Option<Arc<Compilers>>,
     budget: Budget,
-    memories: Memories,
     spawner: Spawner,
     /// Guests compute on as many threads as there are processors.
     turns: Arc<Semaphore>,
@@ -117,8 +115,7 @@ impl Preview {
     pub fn new(engine: Engine, compilers: Option<Arc<Compilers>>, budget: Budget, spawner: Spawner) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let turns = Arc::new(Semaphore::new(processors));
-        let memories = Memories::new(budget.clone());
-        Self { engine, compilers, budget, memories, spawner, turns, kept: Mutex::default() }
+        Self { engine, compilers, budget, spawner, turns, kept: Mutex::default() }
     }
 
     /// Keeps a module compiled, in the place of the one that was kept longest.

@@ -5,17 +5,11 @@ use std::{sync::Arc, time::Duration};
 use pintle_api as api;
 use pintle_core::reasons;
 use pintle_engine::Module;
-use pintle_kubernetes::{Cluster, builtin};
+use pintle_kubernetes::Cluster;
 use pintle_modules::{Limit, Loader, Order, Owner, Report};
-use pintle_wit::{Failure, ObjectRef};
+use pintle_wit::Failure;
 
 use crate::{ModuleChoice, Preview, PreviewError, reader::Reader};
-
-/// A module that can be asked.
-pub(crate) struct Chosen {
-    pub(crate) name: String,
-    pub(crate) module: Module,
-}
 
 /// Nobody counts what a preview's modules cost.
 struct Untold;
@@ -37,13 +31,13 @@ impl Owner for Untold {
 }
 
 impl Preview {
-    /// Gets a module ready to be asked.
+    /// Gets a module ready to be asked, and says its name.
     pub(crate) async fn module(
         &self,
         reader: &Reader,
         modules: &Cluster,
         choice: ModuleChoice,
-    ) -> Result<Chosen, PreviewError> {
+    ) -> Result<(String, Module), PreviewError> {
         let (name, module) = match choice {
             ModuleChoice::Named(name) => {
                 let module = self.named(reader, modules, &name).await?;
@@ -58,11 +52,11 @@ impl Preview {
             }
         };
         self.keep(&module);
-        Ok(Chosen { name, module })
+        Ok((name, module))
     }
 
     async fn named(&self, reader: &Reader, modules: &Cluster, name: &str) -> Result<Module, PreviewError> {
-        let found = read_module(reader, name).await?;
+        let found: api::Module = reader.own(name).await?;
         let order = Order::new(name, &found.spec, true, &Untold)?;
         let known = found.spec.digest.parse().ok().and_then(|digest| self.engine.loaded(&digest));
         if let Some(known) = known {
@@ -78,27 +72,6 @@ impl Preview {
         );
         let bytes = loader.fetch(&order).await.map_err(unfetched)?;
         Ok(loader.compile(&order, bytes).await?)
-    }
-}
-
-/// A Module.
-pub(crate) async fn read_module(reader: &Reader, name: &str) -> Result<api::Module, PreviewError> {
-    let modules = builtin("pintle.dev/v1alpha1", "Module", "modules", false);
-    let what = format!("Module {name}");
-    let found = reader.get(&modules, &own("Module", name)).await;
-    let found = found.map_err(|error| PreviewError::of(&what, &error))?;
-    let found = found.ok_or_else(|| PreviewError::NotFound(format!("there is no {what}")))?;
-    serde_json::from_value(found)
-        .map_err(|error| PreviewError::Unavailable(format!("{what} cannot be read: {error}")))
-}
-
-/// One of the host's own objects.
-pub(crate) fn own(kind: &str, name: &str) -> ObjectRef {
-    ObjectRef {
-        api_version: "pintle.dev/v1alpha1".into(),
-        kind: kind.into(),
-        namespace: None,
-        name: name.into(),
     }
 }
 

@@ -8,11 +8,11 @@ use std::{
 
 use pintle_core::{ApiError, needs, needs::LookUp, object, reasons, reconciler};
 use pintle_kubernetes::Resource;
-use pintle_wit::{Failure, Kind, LabelSelector, ObjectRef, Select, SelectorOperator};
+use pintle_wit::{Failure, Kind, LabelSelector, Select, SelectorOperator};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use crate::reader::Reader;
+use crate::reader::{Reader, reference};
 
 /// A kind, and a namespace or all of them.
 type Place = (Kind, Option<String>);
@@ -32,11 +32,9 @@ pub(crate) struct Needs {
     namespace: Option<String>,
 }
 
-/// The objects of a kind, with what they are looked up by.
+/// The objects of a kind, with the fields that they are looked up by.
 struct Index {
     objects: Vec<Value>,
-    by_name: BTreeMap<(Option<String>, String), usize>,
-    by_label: BTreeMap<(String, String), Vec<usize>>,
     by_field: Mutex<BTreeMap<String, Arc<ByValue>>>,
 }
 
@@ -60,7 +58,7 @@ impl Needs {
         // Of a kind that is not served there is nothing to show.
         let Some(resource) = reader.resource(look.kind()).await? else { return Ok(Vec::new()) };
         let by_name = match look.select() {
-            Select::Name(name) => Some(reference(look, name)),
+            Select::Name(name) => Some(reference(look.kind(), look.namespace(), name)),
             _ => None,
         };
         if let Some(reference) = &by_name
@@ -105,57 +103,25 @@ impl Needs {
 
 async fn index(reader: &Reader, resource: &Resource, namespace: Option<&str>) -> Result<Index, ApiError> {
     let namespace = namespace.filter(|_| resource.namespaced);
-    let listed = reader.list_lightened(resource, namespace, None, &without_managed_fields).await?;
-    Ok(Index::of(listed))
-}
-
-fn reference(look: &LookUp, name: &str) -> ObjectRef {
-    let Kind { api_version, kind } = look.kind().clone();
-    ObjectRef { api_version, kind, namespace: look.namespace().map(Into::into), name: name.into() }
-}
-
-fn without_managed_fields(live: &mut Value) {
-    if let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
+    let without_managed_fields = |live: &mut Value| {
+        if let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+    };
+    let objects = reader.list_lightened(resource, namespace, None, &without_managed_fields).await?;
+    Ok(Index { objects, by_field: Mutex::default() })
 }
 
 impl Index {
-    fn of(objects: Vec<Value>) -> Self {
-        let (mut by_name, mut by_label) = (BTreeMap::new(), BTreeMap::<_, Vec<usize>>::new());
-        for (at, live) in objects.iter().enumerate() {
-            by_name.insert((object::namespace(live).map(Into::into), object::name(live).to_owned()), at);
-            let labels = object::at(live, &["metadata", "labels"]).and_then(Value::as_object);
-            for (key, value) in labels.into_iter().flatten() {
-                let value = value.as_str().unwrap_or_default().to_owned();
-                by_label.entry((key.clone(), value)).or_default().push(at);
-            }
-        }
-        Self { objects, by_name, by_label, by_field: Mutex::default() }
-    }
-
     fn find(&self, look: &LookUp) -> Vec<Value> {
-        let shown = |live: &Value| needs::project(live, look.fields());
-        let of = |places: &[usize]| -> Vec<Value> {
-            let found = places.iter().filter_map(|at| self.objects.get(*at));
-            found.filter(|live| look.means(live)).map(shown).collect()
+        let of_field = |path: &str, value: &str| self.field(path).get(value).cloned().unwrap_or_default();
+        let places = match look.select() {
+            Select::Name(name) => of_field("metadata.name", name),
+            Select::Field(field) => of_field(&field.path, &field.equals),
+            Select::Labels(_) => (0..self.objects.len()).collect(),
         };
-        match look.select() {
-            Select::Name(name) => {
-                let key = (look.namespace().map(str::to_owned), name.clone());
-                of(&self.by_name.get(&key).copied().into_iter().collect::<Vec<_>>())
-            }
-            Select::Labels(selector) => match selector.match_labels.iter().next() {
-                Some((key, value)) => {
-                    of(self.by_label.get(&(key.clone(), value.clone())).map_or(&[], Vec::as_slice))
-                }
-                None => self.objects.iter().filter(|live| look.means(live)).map(shown).collect(),
-            },
-            Select::Field(field) => {
-                let index = self.field(&field.path);
-                of(index.get(&field.equals).map_or(&[], Vec::as_slice))
-            }
-        }
+        let found = places.iter().filter_map(|at| self.objects.get(*at)).filter(|live| look.means(live));
+        found.map(|live| needs::project(live, look.fields())).collect()
     }
 
     fn field(&self, path: &str) -> Arc<ByValue> {

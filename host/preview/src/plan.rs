@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
-use pintle_api::Namespaces;
+use pintle_api::{Namespaces, Reconciler};
 use pintle_core::{
     object,
     plan::{Instead, PlannedRoot, Problem, Summary, Tally, Verdict, planned},
@@ -20,8 +20,8 @@ use crate::{
     children::Children,
     needs::Needs,
     newcomers::newcomers,
-    reader::Reader,
-    target::{Target, random, read_reconciler},
+    reader::{Reader, reference},
+    target::{Target, random},
     text,
 };
 
@@ -58,8 +58,8 @@ impl Preview {
         tell: &mut (dyn FnMut(Told) + Send),
     ) -> Result<Summary, PreviewError> {
         let started = clock::monotonic();
-        let reader = Reader::new(Cluster::new(caller.user.clone()), &self.memories);
-        let reconciler = read_reconciler(&reader, &request.reconciler).await?;
+        let reader = Reader::new(Cluster::new(caller.user.clone()), self.budget.clone());
+        let reconciler = reader.own::<Reconciler>(&request.reconciler).await?;
         let (module, config) = (request.module.clone(), request.config.clone());
         let target = self.target(caller, &reader, reconciler, module, config).await?;
         let roots = roots(&reader, &target, request).await?;
@@ -69,7 +69,7 @@ impl Preview {
         };
         let namespace = request.namespace.as_deref();
         let children = Children::list(&reader, &target, namespace, alone.as_deref()).await;
-        reader.memory_sufficed()?;
+        reader.memory.sufficed()?;
         let needs = Needs::new(alone.is_none(), request.namespace.clone());
         let asking = Arc::new(Asking { reader, target, children, needs, now: clock::now() });
         let key = random()?;
@@ -115,7 +115,7 @@ impl Preview {
         server: bool,
     ) -> Result<PlannedRoot, PreviewError> {
         let asked = self.ask(asking, &root).await;
-        asking.reader.memory_sufficed()?;
+        asking.reader.memory.sufficed()?;
         let refused = if server { asking.try_applies(&asked).await } else { Vec::new() };
         let shared = Arc::clone(asking);
         // To compare and to write YAML takes as long as the call.
@@ -185,8 +185,8 @@ async fn roots(reader: &Reader, target: &Target, request: &PlanRequest) -> Resul
     let (resource, kind) = (&target.resource, &target.resource.kind.kind);
     if let Some(name) = &request.root {
         let (namespace, name) = match name.split_once('/') {
-            Some((namespace, name)) => (Some(namespace.to_owned()), name),
-            None => (request.namespace.clone(), name.as_str()),
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (request.namespace.as_deref(), name.as_str()),
         };
         return Ok(vec![one_root(reader, target, namespace, name).await?]);
     }
@@ -211,16 +211,12 @@ async fn roots(reader: &Reader, target: &Target, request: &PlanRequest) -> Resul
 pub(crate) async fn one_root(
     reader: &Reader,
     target: &Target,
-    namespace: Option<String>,
+    namespace: Option<&str>,
     name: &str,
 ) -> Result<Value, PreviewError> {
     let resource = &target.resource;
-    let reference = ObjectRef {
-        api_version: resource.kind.api_version.clone(),
-        kind: resource.kind.kind.clone(),
-        namespace: namespace.filter(|_| resource.namespaced),
-        name: name.into(),
-    };
+    let namespace = namespace.filter(|_| resource.namespaced);
+    let reference = reference(&resource.kind, namespace, name);
     let found = reader.get(resource, &reference).await;
     let found = found.map_err(|error| PreviewError::of(&reference.to_string(), &error))?;
     let mut found = found.ok_or_else(|| PreviewError::NotFound(format!("there is no {reference}")))?;

@@ -2,19 +2,18 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use pintle_core::{ApiError, object};
-use pintle_kubernetes::{Cluster, PageOf, Resource};
+use pintle_kubernetes::{Cluster, PageOf, Resource, builtin};
+use pintle_modules::Budget;
 use pintle_wit::{Kind, ObjectRef};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{
-    PreviewError,
-    memory::{Memories, Memory},
-};
+use crate::{PreviewError, memory::Memory};
 
 /// How large a page may be.
 #[derive(Clone, Copy)]
@@ -51,27 +50,15 @@ const LISTS: u32 = 3;
 pub(crate) struct Reader {
     cluster: Cluster,
     served: Mutex<BTreeMap<Kind, Option<Resource>>>,
-    memory: Arc<Memory>,
+    pub(crate) memory: Memory,
     /// Whose long page is read now.
     long: tokio::sync::Mutex<()>,
 }
 
 impl Reader {
-    pub(crate) fn new(cluster: Cluster, memories: &Memories) -> Self {
-        Self {
-            cluster,
-            served: Mutex::default(),
-            memory: memories.of_one(),
-            long: tokio::sync::Mutex::default(),
-        }
-    }
-
-    /// Whether there was memory for all that was read.
-    ///
-    /// # Errors
-    /// When there was not.
-    pub(crate) fn memory_sufficed(&self) -> Result<(), PreviewError> {
-        self.memory.sufficed()
+    pub(crate) fn new(cluster: Cluster, budget: Budget) -> Self {
+        let memory = Memory::new(budget);
+        Self { cluster, served: Mutex::default(), memory, long: tokio::sync::Mutex::default() }
     }
 
     pub(crate) fn cluster(&self) -> &Cluster {
@@ -116,6 +103,29 @@ impl Reader {
         }
     }
 
+    /// The one of the host's own objects with this name.
+    pub(crate) async fn own<K>(&self, name: &str) -> Result<K, PreviewError>
+    where
+        K: kube::Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let (resource, what) = (resource_of::<K>(), format!("{} {name}", K::kind(&())));
+        let reference = reference(&resource.kind, None, name);
+        let found = self.get(&resource, &reference).await.map_err(|error| PreviewError::of(&what, &error))?;
+        let found = found.ok_or_else(|| PreviewError::NotFound(format!("there is no {what}")))?;
+        serde_json::from_value(found)
+            .map_err(|error| PreviewError::Unavailable(format!("{what} cannot be read: {error}")))
+    }
+
+    /// Those of the host's own objects of a kind that this version knows.
+    pub(crate) async fn all_own<K>(&self) -> Result<Vec<K>, PreviewError>
+    where
+        K: kube::Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let found = self.list(&resource_of::<K>(), None, None).await;
+        let found = found.map_err(|error| PreviewError::of(&format!("the {}s", K::kind(&())), &error))?;
+        Ok(found.into_iter().filter_map(|value| serde_json::from_value(value).ok()).collect())
+    }
+
     /// An object by its names alone. A kind that is not served has none.
     pub(crate) async fn object(&self, reference: &ObjectRef) -> Result<Option<Value>, ApiError> {
         match self.resource(&reference.kind()).await? {
@@ -142,39 +152,29 @@ impl Reader {
         labels: Option<&str>,
         lighten: &(dyn Fn(&mut Value) + Sync),
     ) -> Result<Vec<Value>, ApiError> {
-        let mut lists = 0;
-        loop {
-            lists += 1;
-            match self.list_once(resource, namespace, labels, lighten).await {
-                Err(error) if error.code == 410 && lists < LISTS => {}
-                listed => return listed,
-            }
-        }
-    }
-
-    async fn list_once(
-        &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        labels: Option<&str>,
-        lighten: &(dyn Fn(&mut Value) + Sync),
-    ) -> Result<Vec<Value>, ApiError> {
         let [first, smaller @ ..] = SIZES;
         let (mut size, mut smaller) = (first, smaller.into_iter());
-        let (mut found, mut next, mut attempt) = (Vec::new(), None::<String>, 0);
+        let (mut found, mut next, mut attempt, mut lists) = (Vec::new(), None::<String>, 0, 1);
         loop {
             let _turn = if size.bytes > SHORT_BYTES { Some(self.long.lock().await) } else { None };
-            let room = self.memory.room(size.room).await?;
+            self.memory.take(size.room).await?;
             let Size { objects: limit, bytes: bytes_max, room: memory_max } = size;
             let of = PageOf { namespace, labels, limit, bytes_max, memory_max, next: next.as_deref() };
-            let mut page = match self.cluster.page(resource, &of).await {
+            let page = self.cluster.page(resource, &of).await;
+            self.memory.give_back(size.room);
+            let mut page = match page {
+                Err(error) if error.code == 410 && lists < LISTS => {
+                    lists += 1;
+                    found.clear();
+                    next = None;
+                    continue;
+                }
                 Err(error) if error.code == 413 => {
                     size = smaller.next().ok_or(error)?;
                     continue;
                 }
                 Err(error) if attempt < ATTEMPTS && is_busy(&error) => {
                     attempt += 1;
-                    drop(room);
                     wait(&error).await;
                     continue;
                 }
@@ -182,7 +182,7 @@ impl Reader {
             };
             page.items.iter_mut().for_each(lighten);
             let kept = page.items.iter().map(|item| size_of::<Value>() + object::heap_bytes(item));
-            room.becomes(kept.sum::<usize>() as u64).await?;
+            self.memory.take(kept.sum::<usize>() as u64).await?;
             attempt = 0;
             found.extend(page.items);
             match page.next {
@@ -191,6 +191,16 @@ impl Reader {
             }
         }
     }
+}
+
+fn resource_of<K: kube::Resource<DynamicType = ()>>() -> Resource {
+    builtin(&K::api_version(&()), &K::kind(&()), &K::plural(&()), false)
+}
+
+/// What an object of a kind is called by.
+pub(crate) fn reference(kind: &Kind, namespace: Option<&str>, name: &str) -> ObjectRef {
+    let Kind { api_version, kind } = kind.clone();
+    ObjectRef { api_version, kind, namespace: namespace.map(Into::into), name: name.into() }
 }
 
 fn is_busy(error: &ApiError) -> bool {

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use crate::{
     Caller, InspectRequest, Preview, PreviewError,
     ask::{Asked, Asking},
-    inspect::shown_answer,
     target::{crd, random},
 };
 
@@ -29,9 +28,7 @@ pub struct Recorded {
     pub guest: Guest,
     /// The name of its module.
     pub module: String,
-    /// What it answered in the cluster, after the gate, as `pintle render` prints it.
-    pub answer: Option<Value>,
-    /// Why there is none.
+    /// Why there is no answer.
     pub failure: Option<Failure>,
     /// What could not be read, and may be missing in the case.
     pub unknown: Vec<Unknown>,
@@ -47,7 +44,7 @@ impl Preview {
     pub async fn record(&self, caller: &Caller, request: &InspectRequest) -> Result<Recorded, PreviewError> {
         let (asking, root) = self.about(caller, request).await?;
         let asked = self.ask(&asking, &root).await;
-        asking.reader.memory_sufficed()?;
+        asking.reader.memory.sufficed()?;
         let mask = asking.mask(random()?, Instead::Value, &root, &asked);
         let mut objects = asking.scopes().await;
         objects.push(reconciler(&asking));
@@ -56,7 +53,6 @@ impl Preview {
         objects.extend(others(&asking, &root, &asked));
         objects.iter_mut().for_each(|object| mask.replace(object));
         let previewed = &asked.previewed;
-        let answer = previewed.answer.as_ref();
         let (mut failure, mut unknown) = (previewed.failure.clone(), asked.unknown.clone());
         failure.iter_mut().for_each(|failure| mask.replace_in_text(&mut failure.message));
         unknown.iter_mut().for_each(|unknown| mask.replace_in_text(&mut unknown.why));
@@ -65,8 +61,6 @@ impl Preview {
             now: conditions::time(asking.now),
             guest: asking.target.guest.clone(),
             module: asking.target.judged.name.clone(),
-            answer: answer
-                .map(|allowed| shown_answer(&object::kind(&root), allowed, asked.request.as_ref(), &mask)),
             failure,
             unknown,
             secrets_replaced: mask.is_used(),
@@ -127,19 +121,14 @@ fn others(asking: &Asking, root: &Value, asked: &Asked) -> Vec<Value> {
         let is_own = pintle_core::observed::controller(live) == Some(uid);
         let is_shown = target.observes(&reference.kind()) || all.contains_key(&reference);
         if is_own && is_shown && object::namespace(live) == object::namespace(root) {
-            all.insert(reference, bare(live));
+            all.insert(reference, request::project(live));
         } else if !is_own {
-            all.insert(reference, as_somebody_elses(&bare(live), Some(live)));
+            all.insert(reference, as_somebody_elses(&request::project(live), Some(live)));
         }
     }
     // The root may be one of the objects that it asks to see.
     all.remove(&object::reference(root));
     all.into_values().collect()
-}
-
-/// An object without what a case does not have.
-fn bare(live: &Value) -> Value {
-    request::project(live)
 }
 
 /// An object that is not the root's. A case takes an object that says nothing of its owners for the root's own.

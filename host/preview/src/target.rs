@@ -5,7 +5,6 @@ use std::{
     sync::Arc,
 };
 
-use futures::{StreamExt, stream};
 use pintle_api as api;
 use pintle_core::{
     Binding, Duty, KindInfo, SealingKey, StatusSchema,
@@ -16,19 +15,16 @@ use pintle_core::{
 };
 use pintle_engine::{CallLimits, Guest};
 use pintle_kubernetes::{Cluster, Resource, builtin};
+use pintle_offline::setting::call_limits;
 use pintle_runtime::clock;
 use pintle_schema::{config_schema, openapi::CrdVersion};
-use pintle_wit::{ChildKind, Failure, Kind, Manifest, ObjectRef, views::Document};
+use pintle_wit::{ChildKind, Failure, Kind, Manifest, views::Document};
 use serde_json::Value;
 
 use crate::{
     Caller, ModuleChoice, Preview, PreviewError,
-    modules::{Chosen, own, read_module},
-    reader::Reader,
+    reader::{Reader, reference},
 };
-
-/// How many kinds are asked for at once.
-const KINDS_AT_ONCE: usize = 8;
 
 /// A Reconciler with a module, as a host would put them in force.
 pub(crate) struct Target {
@@ -50,42 +46,18 @@ pub(crate) struct Target {
     pub(crate) marks: Marks,
 }
 
-/// The Reconciler of this name.
-pub(crate) async fn read_reconciler(reader: &Reader, name: &str) -> Result<api::Reconciler, PreviewError> {
-    let reconcilers = reconcilers();
-    let what = format!("Reconciler {name}");
-    let found = reader.get(&reconcilers, &own("Reconciler", name)).await;
-    let found = found.map_err(|error| PreviewError::of(&what, &error))?;
-    let found = found.ok_or_else(|| PreviewError::NotFound(format!("there is no {what}")))?;
-    typed(&what, found)
-}
-
 /// The Reconciler that works on roots of a kind: the oldest one, as in a host.
 pub(crate) async fn reconciler_of(reader: &Reader, kind: &Kind) -> Result<api::Reconciler, PreviewError> {
-    let found = reader.list(&reconcilers(), None, None).await;
-    let found = found.map_err(|error| PreviewError::of("the Reconcilers", &error))?;
-    let mut of_kind: Vec<api::Reconciler> = Vec::new();
-    for value in found {
-        let reconciler: api::Reconciler = typed("a Reconciler", value)?;
+    let mut found: Vec<api::Reconciler> = reader.all_own().await?;
+    found.retain(|reconciler| {
         let wanted = &reconciler.spec.r#for;
-        if wanted.kind == kind.kind && wanted.group() == kind.group() {
-            of_kind.push(reconciler);
-        }
-    }
+        wanted.kind == kind.kind && wanted.group() == kind.group()
+    });
     let age = |reconciler: &api::Reconciler| {
         (reconciler.metadata.creation_timestamp.clone().map(|time| time.0), reconciler.metadata.name.clone())
     };
-    let oldest = of_kind.into_iter().min_by_key(age);
+    let oldest = found.into_iter().min_by_key(age);
     oldest.ok_or_else(|| PreviewError::NotFound(format!("no Reconciler is for {kind}")))
-}
-
-fn reconcilers() -> Resource {
-    builtin("pintle.dev/v1alpha1", "Reconciler", "reconcilers", false)
-}
-
-fn typed(what: &str, value: Value) -> Result<api::Reconciler, PreviewError> {
-    serde_json::from_value(value)
-        .map_err(|error| PreviewError::Unavailable(format!("{what} cannot be read: {error}")))
 }
 
 impl Preview {
@@ -110,7 +82,7 @@ impl Preview {
             ModuleChoice::Named(module.clone())
         });
         let modules = Cluster::new(caller.modules.clone());
-        let Chosen { name: module_name, module } = self.module(reader, &modules, choice).await?;
+        let (module_name, module) = self.module(reader, &modules, choice).await?;
         let guest = module.guest().ok_or_else(|| {
             let message = format!("module {module_name} serves views and reconciles nothing");
             Failure::terminal(reasons::KIND_MISMATCH, message).at("spec.module")
@@ -132,9 +104,10 @@ impl Preview {
             in_force: in_force.is_some_and(|active| active.digest == digest && active.config == config),
         };
         let before = match in_force {
-            Some(active) => read_module(reader, &active.module).await.ok().and_then(manifest_of),
+            Some(active) => reader.own(&active.module).await.ok().and_then(manifest_of),
             None => None,
         };
+        let limits = call_limits(&spec.limits);
         let binding = Binding {
             uid: reconciler.metadata.uid.clone().unwrap_or_default(),
             generation: reconciler.metadata.generation.unwrap_or(0),
@@ -154,11 +127,8 @@ impl Preview {
         };
         Ok(Target {
             limits: CallLimits {
-                timeout: std::time::Duration::from_millis(spec.limits.timeout_milliseconds.into()),
-                memory_bytes: ((spec.limits.memory_mebibytes as usize) << 20)
-                    .min(self.engine.memory_bytes_max()),
-                response: spec.limits.response(),
-                ..CallLimits::default()
+                memory_bytes: limits.memory_bytes.min(self.engine.memory_bytes_max()),
+                ..limits
             },
             account: spec.account_rule(),
             in_force: in_force
@@ -178,10 +148,8 @@ impl Preview {
 
 /// Adds what the Views that there are mark. Who may not list them still has those of the module.
 async fn add_served(reader: &Reader, marks: &mut Marks) {
-    let views = builtin("pintle.dev/v1alpha1", "View", "views", false);
-    let listed = reader.list(&views, None, None).await.unwrap_or_default();
-    let read = listed.into_iter().filter_map(|view| serde_json::from_value::<api::View>(view).ok());
-    for served in read.filter_map(|view| view.status?.served) {
+    let views: Vec<api::View> = reader.all_own().await.unwrap_or_default();
+    for served in views.into_iter().filter_map(|view| view.status?.served) {
         let backing = Kind::new(&served.backing.api_version, &served.backing.kind);
         let document =
             (!served.rest.is_empty()).then(|| Document { schema: Value::Null, paths: served.paths.clone() });
@@ -244,18 +212,11 @@ async fn served(
     let patches = patches.filter(|kind| grants.allows_patch(kind));
     let evicts = (manifest.evictions && grants.allows_evictions()).then(|| Kind::new("v1", "Pod"));
     let all: BTreeSet<Kind> = children.chain(needs).chain(patches).chain(evicts).collect();
-    let found: Vec<_> = stream::iter(all)
-        .map(|kind| async move { (reader.resource(&kind).await, kind) })
-        .buffer_unordered(KINDS_AT_ONCE)
-        .collect()
-        .await;
     let mut kinds = BTreeMap::new();
-    for (found, kind) in found {
-        match found {
-            Ok(Some(resource)) => drop(kinds.insert(kind, resource.info())),
-            Ok(None) => {}
-            Err(error) => return Err(PreviewError::of(&format!("kind {kind}"), &error)),
-        }
+    for kind in all {
+        let found = reader.resource(&kind).await;
+        let found = found.map_err(|error| PreviewError::of(&format!("kind {kind}"), &error))?;
+        kinds.extend(found.map(|resource| (kind, resource.info())));
     }
     Ok(kinds)
 }
@@ -309,13 +270,7 @@ pub(crate) async fn crd(
     let crds =
         builtin("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false);
     let name = format!("{}.{}", resource.plural, resource.kind.group());
-    let reference = ObjectRef {
-        api_version: crds.kind.api_version.clone(),
-        kind: crds.kind.kind.clone(),
-        namespace: None,
-        name,
-    };
-    reader.get(&crds, &reference).await
+    reader.get(&crds, &reference(&crds.kind, None, &name)).await
 }
 
 /// The published schema of a kind.

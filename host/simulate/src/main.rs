@@ -100,7 +100,7 @@ fn search(report: &Report<'_>, subjects: Vec<Subject<'_>>) -> Result<CommandStat
     let unsearched = failures.len();
     failures.append(&mut tally.failures);
     let found = Found { failures, unsearched, tally, seconds };
-    output::print(&match report.arguments.output.data() {
+    output::print(&match report.arguments.output {
         Some(form) => output::text(&report.data(&found), form)?,
         None => report.told(&found)?,
     })?;
@@ -122,7 +122,7 @@ fn repeat(
     };
     let verdict = if outcome.broken.is_some() { CommandStatus::Failed } else { CommandStatus::Fine };
     let failure = Failure { replay: replay.clone(), outcome };
-    let text = match report.arguments.output.data() {
+    let text = match report.arguments.output {
         Some(form) => {
             let mut data = report.data_of(&failure, usize::MAX);
             data["passed"] = (verdict == CommandStatus::Fine).into();

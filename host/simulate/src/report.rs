@@ -2,12 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use pintle::cli::{
-    native::Native,
-    output::{self, Colours},
-    problem::Problem,
-    simulate::Simulate,
-};
+use pintle::cli::{native::Native, output, problem::Problem, simulate::Simulate};
 use pintle_simulation::{Differing, Failure, Property, Replay, RunOutcome, Tally, TraceEntry};
 use serde_json::{Value, json};
 
@@ -70,15 +65,13 @@ impl<'a> Report<'a> {
 
     /// A failure for a person: what should hold, what went wrong, what was found, what happened before it, what to do.
     pub(crate) fn told_of(&self, failure: &Failure, steps: usize) -> Result<String, Problem> {
-        let colours = Colours::of_stdout();
         let Failure { replay, outcome } = failure;
         let Some(broken) = &outcome.broken else { return Ok(String::new()) };
         let said = outcome.evidence.trapped.as_deref().and_then(|request| self.native.says("call", request));
         let said = said.map(|said| format!("  {said}\n")).unwrap_or_default();
         if matches!(broken.property, Property::Ready | Property::Fits) {
             return Ok(format!(
-                "{}  {}: {}\n{said}  what to do: {}\n",
-                colours.red("FAILED"),
+                "FAILED  {}: {}\n{said}  what to do: {}\n",
                 replay.scenario,
                 indented(broken.what.trim_end(), "    "),
                 broken.property.advice()
@@ -86,8 +79,7 @@ impl<'a> Report<'a> {
         }
         let letter = broken.property.letter();
         let mut text = format!(
-            "{}  {}: it does not hold that {} ({letter})\n",
-            colours.red("FAILED"),
+            "FAILED  {}: it does not hold that {} ({letter})\n",
             replay.scenario,
             broken.property.in_words()
         );
@@ -100,8 +92,8 @@ impl<'a> Report<'a> {
         if let Some(differing) = &outcome.evidence.differing {
             let Differing { about, before, after } = differing;
             text.push_str(&format!("  {about}\n"));
-            text.push_str(&colours.faint(&format!("        - {}\n        + {}\n", before.0, after.0)));
-            text.push_str(&output::difference(&output::yaml(&before.1)?, &output::yaml(&after.1)?, colours));
+            text.push_str(&format!("        - {}\n        + {}\n", before.0, after.0));
+            text.push_str(&output::difference(&output::yaml(&before.1)?, &output::yaml(&after.1)?));
         }
         let last = last_steps(outcome, steps);
         if !last.is_empty() {

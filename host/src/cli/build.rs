@@ -68,10 +68,6 @@ const PROFILE: [&str; 5] = [
 
 impl Build {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
-        if !self.dir.is_dir() {
-            return Err(Problem::new(format!("there is no directory {}", self.dir.display())));
-        }
-        cargo::require_target(&self.dir)?;
         let package = cargo::package(&self.dir, self.locked)?;
         let core = self.compile(&package)?;
         let component = wit_component::ComponentEncoder::default()
@@ -102,33 +98,16 @@ impl Build {
         package.clean_others()?;
         eprintln!("building the schema generator (1 of 2)");
         let mut generator = Command::new(native::build(package, self.locked)?);
-        cargo::run(generator.args(self.locked.then_some("--check")), "generating the schemas")?;
+        generator.args(self.locked.then_some("--check")).stdout(Stdio::inherit());
+        cargo::run(&mut generator, "generating the schemas")?;
         eprintln!("building the module (2 of 2)");
-        let file = self.cargo_rustc(package)?;
-        fs::read(&file).map_err(|error| Problem::new(format!("{} cannot be read: {error}", file.display())))
-    }
-
-    /// Runs cargo, and finds the wasm file that it made.
-    fn cargo_rustc(&self, package: &Package) -> Result<PathBuf, Problem> {
-        let mut command = package.cargo();
-        command.args([
-            "rustc",
-            "--lib",
-            "--release",
-            "--target",
-            TARGET,
-            "--message-format=json-render-diagnostics",
-        ]);
-        command.args(cargo::quiet()).args(self.locked.then_some("--locked"));
-        for setting in PROFILE {
-            command.args(["--config", setting]);
-        }
+        let words = ["rustc", "--lib", "--release", "--target", TARGET];
+        let mut command = package.cargo(&words, &PROFILE, self.locked);
         command.env("CARGO_ENCODED_RUSTFLAGS", flags(package).join("\u{1f}"));
         // Only for the guest's own crate, where the flags of all do not have it.
         command.args(["--", &remapped(&package.name, &package.folder)]);
-        let messages = cargo::run(command.stdout(Stdio::piped()), "cargo rustc")?;
-        cargo::wasm_file(&messages, &package.library)
-            .ok_or_else(|| Problem::new(format!("cargo built no wasm file for library {}", package.library)))
+        let file = Package::make(&package.library, &mut command)?;
+        fs::read(&file).map_err(|error| Problem::new(format!("{} cannot be read: {error}", file.display())))
     }
 }
 

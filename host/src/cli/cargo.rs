@@ -3,7 +3,7 @@
 use std::{
     ffi::OsStr,
     fs,
-    io::{self, IsTerminal, Read},
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -37,9 +37,28 @@ pub(super) struct Package {
 }
 
 impl Package {
-    /// cargo, in the folder of the package.
-    pub(super) fn cargo(&self) -> Command {
-        cargo(&self.folder)
+    /// A command of cargo with these settings, in the folder of the package, that says what it makes.
+    pub(super) fn cargo(&self, words: &[&str], settings: &[&str], locked: bool) -> Command {
+        let mut command = cargo(&self.folder);
+        command.args(words).arg("--message-format=json-render-diagnostics");
+        command.args(quiet()).args(locked.then_some("--locked"));
+        command.args(settings.iter().flat_map(|setting| ["--config", setting]));
+        command
+    }
+
+    /// Has cargo make a target, and returns the file: its program, or its module.
+    pub(super) fn make(target: &str, command: &mut Command) -> Result<PathBuf, Problem> {
+        let messages = run(command, "cargo")?;
+        let messages = messages.split(|byte| *byte == b'\n');
+        let messages = messages.filter_map(|line| serde_json::from_slice::<Message>(line).ok());
+        let mut of_target = messages.filter(|message| {
+            let found = message.target.as_ref();
+            message.reason == "compiler-artifact" && found.is_some_and(|found| found.name == target)
+        });
+        let is_wasm = |file: &PathBuf| file.extension() == Some(OsStr::new("wasm"));
+        let file = of_target
+            .find_map(|message| message.executable.or_else(|| message.filenames.into_iter().find(is_wasm)));
+        file.ok_or_else(|| Problem::new(format!("cargo made no file of {target}")))
     }
 
     /// Removes what another guest of its name, or another version, has left where cargo builds it: cargo names some files after the library
@@ -52,7 +71,7 @@ impl Package {
             return Ok(());
         }
         for what in [&[][..], &["--release", "--target", TARGET]] {
-            let mut command = self.cargo();
+            let mut command = cargo(&self.folder);
             command.args(["clean", "--quiet", "--package", &self.name]).args(what);
             run(&mut command, "cargo clean")?;
         }
@@ -97,26 +116,10 @@ struct Message {
 }
 
 /// cargo, in this folder: the one that runs this process, or the one that the shell finds.
-pub(super) fn cargo(folder: &Path) -> Command {
+fn cargo(folder: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(folder);
     command
-}
-
-/// Whether the compiler has what guests are compiled for.
-pub(super) fn require_target(folder: &Path) -> Result<(), Problem> {
-    let hint = "install Rust with rustup, see https://rustup.rs";
-    let output = Command::new("rustc")
-        .current_dir(folder)
-        .args(["--print", "target-libdir", "--target", TARGET])
-        .output()
-        .map_err(|error| Problem::new(format!("rustc cannot be run: {error}")).hint(hint))?;
-    let libraries = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-    if output.status.success() && libraries.is_dir() {
-        return Ok(());
-    }
-    Err(Problem::new(format!("rustc cannot compile for {TARGET}"))
-        .hint(format!("run: rustup target add {TARGET}")))
 }
 
 /// What cargo says of the package in a folder.
@@ -133,7 +136,7 @@ pub(super) fn package(folder: &Path, locked: bool) -> Result<Package, Problem> {
     let mut command = cargo(folder);
     command.args(["metadata", "--format-version", "1", "--filter-platform", TARGET]);
     command.args(quiet()).args(locked.then_some("--locked"));
-    let output = run(command.stdout(Stdio::piped()), "cargo metadata")?;
+    let output = run(&mut command, "cargo metadata")?;
     let metadata: Metadata = serde_json::from_slice(&output)?;
     let is_here =
         |package: &&MetadataPackage| package.manifest_path.canonicalize().is_ok_and(|path| path == manifest);
@@ -174,40 +177,18 @@ pub(super) fn package(folder: &Path, locked: bool) -> Result<Package, Problem> {
     })
 }
 
-/// The wasm file that a `cargo rustc --message-format=json` of the library made.
-pub(super) fn wasm_file(messages: &[u8], library: &str) -> Option<PathBuf> {
-    let mut files = artifacts(messages, library).flat_map(|message| message.filenames);
-    files.find(|file| file.extension() == Some(OsStr::new("wasm")))
-}
-
-/// The program that a `cargo build --message-format=json` of a binary made.
-pub(super) fn program(messages: &[u8], binary: &str) -> Option<PathBuf> {
-    artifacts(messages, binary).find_map(|message| message.executable)
-}
-
-/// What cargo says that it made of a target.
-fn artifacts<'a>(messages: &'a [u8], target: &'a str) -> impl Iterator<Item = Message> + 'a {
-    let lines = messages.split(|byte| *byte == b'\n');
-    let messages = lines.filter_map(|line| serde_json::from_slice::<Message>(line).ok());
-    messages.filter(move |message| {
-        message.reason == "compiler-artifact"
-            && message.target.as_ref().is_some_and(|found| found.name == target)
-    })
-}
-
 /// How much cargo tells: on a terminal its own progress, and otherwise only what is wrong.
-pub(super) fn quiet() -> Option<&'static str> {
+fn quiet() -> Option<&'static str> {
     (!io::stderr().is_terminal()).then_some("--quiet")
 }
 
-/// Runs a command, which writes its complaints to the standard error itself, and returns what it wrote to a piped standard output.
+/// Runs a command, which writes its complaints to the standard error itself, and returns what it wrote to the standard output, unless that is
+/// inherited.
 pub(super) fn run(command: &mut Command, what: &str) -> Result<Vec<u8>, Problem> {
-    let cannot = |error: io::Error| Problem::new(format!("{what} cannot be run: {error}"));
-    let mut child = command.spawn().map_err(cannot)?;
-    let mut output = Vec::new();
-    if let Some(mut stdout) = child.stdout.take() {
-        stdout.read_to_end(&mut output).map_err(cannot)?;
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| Problem::new(format!("{what} cannot be run: {error}")))?;
+    if !output.status.success() {
+        return Err(Problem::failed(format!("{what} failed; see above")));
     }
-    let status = child.wait().map_err(cannot)?;
-    if status.success() { Ok(output) } else { Err(Problem::failed(format!("{what} failed; see above"))) }
+    Ok(output.stdout)
 }

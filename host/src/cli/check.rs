@@ -2,14 +2,11 @@
 
 mod views;
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, path::PathBuf};
 
 use clap::Args;
-use pintle_core::{object, reasons};
-use pintle_engine::{CallStats, Engine, EngineConfig, Guest, Meter, Module};
+use pintle_core::reasons;
+use pintle_engine::{CallStats, Guest, Module};
 use pintle_modules::upload;
 use pintle_offline as offline;
 use pintle_offline::{
@@ -17,15 +14,12 @@ use pintle_offline::{
     case::{self, Case},
     documents::{self, Document},
     numbers::{self, Numbers},
-    shown::ShownFailure,
 };
-use pintle_runtime::clock;
 use pintle_wit::{Failure, Kind, Manifest};
 use serde_json::{Value, json};
 
 use super::{
-    module,
-    output::{self, Format},
+    module, output,
     problem::{CommandStatus, Problem},
 };
 use views::ViewTrial;
@@ -34,7 +28,8 @@ use views::ViewTrial;
 ///
 /// The command loads the module as the operator does and calls it. The input is the objects in the files of -f. Without -f, it is
 /// every case in the directory `cases` beside the module. Without cases, it is a custom resource with an empty spec. Every call is
-/// made several times and with the observed children in another order. The answers must be the same.
+/// made several times and with the observed children in another order. The answers must be the same. Instructions are counted, so that a call
+/// takes a little longer here than in a cluster.
 ///
 /// Of each number of a resource, also of those that only its CRD declares, the command makes others that are easily lost: integers
 /// beyond 2^53, and doubles of 17 digits. The guest must hand them on as they are, or refuse them.
@@ -54,10 +49,7 @@ Examples:
   pintle check guest.wasm -f webserver.yaml
 
   # Try the laws of views on other objects
-  pintle check farm.wasm --crd llamarecords.yaml --seed 7
-
-  # Print only the digest
-  pintle check guest.wasm -o json | jq -r .digest")]
+  pintle check farm.wasm --crd llamarecords.yaml --seed 7")]
 pub(super) struct Check {
     /// Module of the guest, the file that `pintle build` wrote
     module: PathBuf,
@@ -81,10 +73,6 @@ pub(super) struct Check {
     /// Number of objects to generate for each view
     #[arg(long, value_name = "N", default_value_t = 1000)]
     objects: usize,
-
-    /// Output format. One of table, yaml or json
-    #[arg(short, long, value_name = "table|yaml|json", default_value = "table", hide_possible_values = true)]
-    output: Format,
 }
 
 /// How often a call is made to say how long it takes.
@@ -102,9 +90,7 @@ struct Call {
 }
 
 /// What is known of a module.
-struct Findings<'a> {
-    path: &'a Path,
-    module: &'a Module,
+struct Findings {
     supported: Result<(), Failure>,
     calls: Vec<Call>,
     views: Vec<ViewTrial>,
@@ -112,26 +98,13 @@ struct Findings<'a> {
     view_cases: Vec<(String, Failure)>,
 }
 
-/// What is said of a property, a line each, and what speaks against the module.
-#[derive(Default)]
+/// What is said of a property of a module, a line each, and what speaks against the module.
 struct Verdict {
+    /// The name that the table has for it.
+    name: &'static str,
     lines: Vec<String>,
     failure: Option<Failure>,
 }
-
-/// What the calls of a module say of one of its properties.
-type Property = fn(&Findings<'_>) -> Verdict;
-
-/// What is checked of a module, under the name that the table has for it.
-const PROPERTIES: [(&str, Property); 7] = [
-    ("Calls", calls),
-    ("Deterministic", deterministic),
-    ("Idempotent", idempotent),
-    ("Numbers", numbers),
-    ("Laws", laws),
-    ("Cost", cost),
-    ("Supported", supported),
-];
 
 /// The reasons of the failures that a property of their own is about.
 const OF_PROPERTIES: [&str; 3] =
@@ -139,42 +112,21 @@ const OF_PROPERTIES: [&str; 3] =
 
 impl Check {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
-        let bytes = module::read(&self.module)?;
-        // Time is measured as in a cluster, where nobody counts instructions.
-        let timed = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic))?;
-        let counted = offline::engine()?;
-        let loaded = timed.load(&bytes, None).and_then(|module| Ok((module, counted.load(&bytes, None)?)));
-        let (by_time, by_fuel) = match loaded {
-            Ok(modules) => modules,
-            Err(failure) => return self.refuse(&failure),
-        };
-        let findings = self.findings(&by_time, &by_fuel)?;
+        let module = module::load(&offline::engine()?, &self.module)?;
+        let findings = self.findings(&module)?;
         module::warn_unchecked(&findings.calls.iter().flat_map(|call| call.unchecked.clone()).collect());
-        output::print(&match self.output.data() {
-            Some(form) => output::text(&findings.data(), form)?,
-            None => findings.table() + &findings.counterexamples()?,
-        })?;
-        let Some(failure) = findings.failure() else { return Ok(CommandStatus::Fine) };
+        let verdicts = findings.verdicts();
+        let failure = verdicts.iter().find_map(|verdict| verdict.failure.clone());
+        output::print(&(table(&module, verdicts) + &findings.counterexamples()?))?;
+        let Some(failure) = failure else { return Ok(CommandStatus::Fine) };
         eprintln!("error: {}: {failure}", self.module.display());
         Ok(CommandStatus::Failed)
     }
 
-    /// A module that cannot be loaded.
-    fn refuse(&self, failure: &Failure) -> Result<CommandStatus, Problem> {
-        if let Some(form) = self.output.data() {
-            let failure = ShownFailure::from(failure);
-            let data = json!({"file": self.module.display().to_string(), "failure": failure});
-            output::print(&output::text(&data, form)?)?;
-        }
-        Err(module::refused(&self.module, failure))
-    }
-
     /// Asks whatever there is to ask of a module that a host would take.
-    fn findings<'a>(&'a self, by_time: &'a Module, by_fuel: &Module) -> Result<Findings<'a>, Problem> {
+    fn findings(&self, module: &Module) -> Result<Findings, Problem> {
         let mut findings = Findings {
-            path: &self.module,
-            module: by_time,
-            supported: upload::supports(by_time),
+            supported: upload::supports(module),
             calls: Vec::new(),
             views: Vec::new(),
             view_cases: Vec::new(),
@@ -188,15 +140,13 @@ impl Check {
             return Ok(findings);
         }
         let cases = self.cases()?;
-        if !are_for_views(by_fuel, &given)
-            && let (Some(by_time), Some(by_fuel)) = (by_time.guest(), by_fuel.guest())
-        {
-            findings.calls = self.calls(&by_time, &by_fuel, &given, &cases, &crds)?;
+        if let Some(guest) = module.guest().filter(|_| !are_for_views(module, &given)) {
+            findings.calls = self.calls(&guest, &given, &cases, &crds)?;
         }
-        if let (Some(by_time), Some(by_fuel)) = (by_time.views(), by_fuel.views()) {
-            findings.views = views::tried(&by_time, &by_fuel, &crds, &given, (self.seed, self.objects));
+        if let Some(views) = module.views() {
+            findings.views = views::tried(&views, &crds, &given, (self.seed, self.objects));
             for (file, case) in cases.iter().filter(|(_, case)| case.view.is_some()) {
-                let broken = views::broken(&by_fuel, case, &crds)
+                let broken = views::broken(&views, case, &crds)
                     .map_err(|error| Problem::new(format!("{}: {error:#}", file.display())))?;
                 let broken = broken.into_iter().map(|failure| (file.display().to_string(), failure));
                 findings.view_cases.extend(broken);
@@ -219,45 +169,50 @@ impl Check {
     /// Asks a guest that reconciles: about its cases, about what is given, or else about a root with an empty spec.
     fn calls(
         &self,
-        by_time: &Guest,
-        by_fuel: &Guest,
+        guest: &Guest,
         given: &[Document],
         cases: &[(PathBuf, Case)],
         crds: &[Document],
     ) -> Result<Vec<Call>, Problem> {
-        let subject = Subject::Reconciler(by_fuel.clone());
+        let subject = Subject::Reconciler(guest.clone());
         let mut calls = Vec::new();
         for (file, case) in cases.iter().filter(|(_, case)| case.view.is_none()) {
             let name = file.display().to_string();
             let answer =
                 case.ask(&subject, crds).map_err(|error| Problem::new(format!("{name}: {error:#}")))?;
-            let excused = case.reason().map_or(Excused::None, |reason| Excused::Expected(reason.to_owned()));
+            let is_meant = |refused: &Refused| {
+                case.reason() == Some(refused.failure.reason.as_str()) && refused.blame != Blame::Engine
+            };
             match before_any_call(&answer) {
                 // The guest is not asked about what a host refuses before.
-                Some(refused) if excused.has(refused) => {}
+                Some(refused) if is_meant(refused) => {}
                 Some(refused) => return Err(Problem::failed(format!("{name}: {}", refused.message))),
-                None => calls.push(Call::of(name, answer, &excused, by_time, by_fuel)),
+                None => calls.push(Call::of(name, answer, is_meant, guest)),
             }
         }
         if !calls.is_empty() || cases.iter().any(|(_, case)| case.view.is_none()) {
             return Ok(calls);
         }
         let now = case::time(None)?;
-        let objects = Objects { beside: crds, now, strict: true, ..Objects::default() };
-        let (name, objects, excused) = if given.is_empty() {
-            let value = empty_root(by_fuel.manifest());
-            let documents = vec![Document { source: "an empty root".into(), value }];
+        let names: Vec<String> = self.filenames.iter().map(|file| file.display().to_string()).collect();
+        let (mut name, documents) = (names.join(", "), given.to_vec());
+        let mut objects = Objects { documents, beside: crds, now, strict: true, ..Objects::default() };
+        if given.is_empty() {
+            name = "an empty spec".to_owned();
+            let Kind { api_version, kind } = &guest.manifest().reconciles;
+            let value =
+                json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "check"}, "spec": {}});
+            objects.documents.push(Document { source: "an empty root".into(), value });
             // Where the CRD does not take an empty spec, the guest is asked all the same: it should say what it lacks, and not break.
-            let objects = Objects { documents, expected: Some(""), ..objects };
-            ("an empty spec".to_owned(), objects, Excused::OfTheRoot)
-        } else {
-            let names: Vec<String> = self.filenames.iter().map(|file| file.display().to_string()).collect();
-            (names.join(", "), Objects { documents: given.to_vec(), ..objects }, Excused::None)
-        };
+            objects.expected = Some("");
+        }
+        // A guest, or the gate, may refuse a root that nobody meant. That the guest breaks, or answers what no kind has, is its own fault.
+        let is_meant =
+            |refused: &Refused| given.is_empty() && matches!(refused.blame, Blame::Guest | Blame::Gate);
         let answer = ask(&subject, objects)?;
         match before_any_call(&answer) {
             Some(refused) => Err(Problem::new(refused.message.clone())),
-            None => Ok(vec![Call::of(name, answer, &excused, by_time, by_fuel)]),
+            None => Ok(vec![Call::of(name, answer, is_meant, guest)]),
         }
     }
 }
@@ -267,32 +222,26 @@ fn before_any_call(answer: &Answer) -> Option<&Refused> {
     answer.refused.first().filter(|_| answer.requests.is_none())
 }
 
-fn empty_root(manifest: &Manifest) -> Value {
-    let kind = &manifest.reconciles;
-    json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "check"}, "spec": {}})
-}
-
 impl Call {
-    fn of(name: String, answer: Answer, excused: &Excused, by_time: &Guest, by_fuel: &Guest) -> Self {
-        let first = answer.requests.as_ref().map(|(first, _)| {
+    /// What came of it. A failure that is meant does not speak against the module.
+    fn of(name: String, answer: Answer, is_meant: impl Fn(&Refused) -> bool, guest: &Guest) -> Self {
+        let stats = answer.calls.first().copied().unwrap_or_default();
+        let microseconds = answer.requests.as_ref().map(|(first, _)| {
             // A request is plain data with string keys, so that writing it as JSON cannot fail.
-            serde_json::to_string(first).unwrap_or_default()
-        });
-        let microseconds = first.map(|request| {
-            let call = || match by_time.reconcile(&request, &answer.limits) {
+            let request = serde_json::to_string(first).unwrap_or_default();
+            let call = |_| match guest.reconcile(&request, &answer.limits) {
                 Ok(answer) => answer.stats.duration,
                 Err(error) => error.stats.duration,
             };
-            let first = call();
             // A guest that is slow is not called often.
-            let calls = if first.as_millis() > 10 { 1 } else { TIMED_CALLS };
-            let mut durations: Vec<_> = (0..calls).map(|_| call()).collect();
+            let calls = if stats.duration.as_millis() > 10 { 1 } else { TIMED_CALLS };
+            let mut durations: Vec<_> = (0..calls).map(call).collect();
             durations.sort();
-            let middle = durations.get(durations.len() / 2).copied().unwrap_or(first);
+            let middle = durations.get(calls / 2).copied().unwrap_or_default();
             u64::try_from(middle.as_micros()).unwrap_or(u64::MAX)
         });
         let numbers = match (&answer.requests, answer.refused.as_slice()) {
-            (Some((_, last)), []) => numbers::tried(by_fuel, &answer.limits, last, answer.schema.as_ref()),
+            (Some((_, last)), []) => numbers::tried(guest, &answer.limits, last, answer.schema.as_ref()),
             _ => Numbers::default(),
         };
         let refused = answer.refused.first();
@@ -302,46 +251,17 @@ impl Call {
             (None, Some(_), 1) => "1 child".into(),
             (None, Some(_), count) => format!("{count} children"),
         };
-        let refused = refused.filter(|refused| !excused.has(refused)).map(|refused| &refused.failure);
+        let refused = refused.filter(|refused| !is_meant(refused)).map(|refused| &refused.failure);
         let failure = refused.or(answer.violation.as_ref()).or(numbers.failure.as_ref());
         Self {
             failure: failure.cloned(),
             name,
             microseconds,
-            stats: answer.calls.first().copied().unwrap_or_default(),
+            stats,
             outcome,
             numbers,
             unchecked: answer.unchecked,
         }
-    }
-}
-
-/// The failures that are nothing to speak against the module.
-enum Excused {
-    /// None: what is asked about should get an answer.
-    None,
-    /// One that a case expects, by its reason.
-    Expected(String),
-    /// What a guest, or the gate, says of a root that nobody meant: one with an empty spec. That the guest breaks, or answers what
-    /// no kind has, is its own fault.
-    OfTheRoot,
-}
-
-impl Excused {
-    fn has(&self, refused: &Refused) -> bool {
-        match self {
-            Self::None => false,
-            Self::Expected(reason) => refused.failure.reason == *reason && refused.blame != Blame::Engine,
-            Self::OfTheRoot => matches!(refused.blame, Blame::Guest | Blame::Gate),
-        }
-    }
-}
-
-fn calls(findings: &Findings<'_>) -> Verdict {
-    let is_of_property = |failure: &Failure| OF_PROPERTIES.contains(&failure.reason.as_str());
-    Verdict {
-        lines: findings.calls.iter().map(call).collect(),
-        failure: findings.first(|failure| !is_of_property(failure)),
     }
 }
 
@@ -356,147 +276,59 @@ fn call(call: &Call) -> String {
     )
 }
 
-fn deterministic(findings: &Findings<'_>) -> Verdict {
-    findings.of_reason(reasons::NOT_DETERMINISTIC, "yes".into())
-}
-
-fn idempotent(findings: &Findings<'_>) -> Verdict {
-    // What a failed call would have answered the second time, nobody knows.
-    let is_known = findings.failed().all(|(_, failure)| failure.reason == reasons::NUMBER_CHANGED);
-    let otherwise = if is_known { "yes" } else { "not known, since a call failed" };
-    findings.of_reason(reasons::NOT_IDEMPOTENT, otherwise.into())
-}
-
-/// How many numbers went through a guest as they are.
-fn numbers(findings: &Findings<'_>) -> Verdict {
-    let all = || findings.calls.iter().map(|call| &call.numbers);
-    let untried = all().find_map(|numbers| numbers.untried.as_ref());
-    let tried: usize = all().map(|numbers| numbers.tried).sum();
-    let otherwise = match (tried, all().map(|numbers| numbers.refused).sum::<usize>()) {
-        (0, 0) => untried.map_or("none were tried".into(), |why| format!("none were tried: {why}")),
-        (tried, 0) => format!("{tried} stay the same"),
-        (tried, refused) => format!("{tried} stay the same, {refused} were refused"),
-    };
-    findings.of_reason(reasons::NUMBER_CHANGED, otherwise)
-}
-
-fn laws(findings: &Findings<'_>) -> Verdict {
-    let of_cases =
-        findings.view_cases.iter().map(|(file, failure)| format!("no: {file}: {}", failure.message));
-    let in_cases = findings.view_cases.first().map(|(file, failure)| of(file, failure));
-    let in_search = findings.views.iter().find_map(|view| view.failure.clone());
-    Verdict {
-        lines: findings.views.iter().map(ViewTrial::line).chain(of_cases).collect(),
-        failure: in_cases.or(in_search),
-    }
-}
-
-fn cost(findings: &Findings<'_>) -> Verdict {
-    let lines = findings.views.iter().filter_map(ViewTrial::cost_line).collect();
-    Verdict { lines, failure: None }
-}
-
-fn supported(findings: &Findings<'_>) -> Verdict {
-    let failure = findings.supported.clone().err();
-    Verdict { lines: vec![yes_or(failure.as_ref(), "yes".into())], failure }
-}
-
-fn yes_or(failure: Option<&Failure>, otherwise: String) -> String {
-    failure.map_or(otherwise, |failure| format!("no: {failure}"))
-}
-
 /// A failure with what was asked about.
 fn of(name: &str, failure: &Failure) -> Failure {
     Failure { message: format!("{} ({name})", failure.message), ..failure.clone() }
 }
 
-impl Findings<'_> {
-    /// What speaks against the module.
-    fn failure(&self) -> Option<Failure> {
-        PROPERTIES.iter().find_map(|(_, property)| property(self).failure)
-    }
-
-    /// The calls that speak against the module.
-    fn failed(&self) -> impl Iterator<Item = (&Call, &Failure)> {
-        self.calls.iter().filter_map(|call| Some((call, call.failure.as_ref()?)))
-    }
-
-    /// The first failure of a call that is meant, with what was asked about.
-    fn first(&self, is_meant: impl Fn(&Failure) -> bool) -> Option<Failure> {
-        let (call, failure) = self.failed().find(|(_, failure)| is_meant(failure))?;
-        Some(of(&call.name, failure))
-    }
-
-    /// A property of the calls that a failure of this reason speaks against.
-    fn of_reason(&self, reason: &str, otherwise: String) -> Verdict {
-        if self.calls.is_empty() {
-            return Verdict::default();
-        }
-        let failure = self.failed().map(|(_, failure)| failure).find(|failure| failure.reason == reason);
-        Verdict {
-            lines: vec![yes_or(failure, otherwise)],
-            failure: self.first(|failure| failure.reason == reason),
-        }
-    }
-
-    fn data(&self) -> Value {
-        let module = self.module;
-        let call = |call: &Call| {
-            json!({
-                "input": call.name,
-                "outcome": call.outcome,
-                "microseconds": call.microseconds,
-                "fuel": call.stats.fuel,
-                "peakMemoryBytes": call.stats.peak_memory_bytes,
-                "responseBytes": call.stats.response_bytes,
-                "numbers": call.numbers.tried,
-                "refusedNumbers": call.numbers.refused,
-            })
+impl Findings {
+    fn verdicts(&self) -> Vec<Verdict> {
+        let failed = || self.calls.iter().filter_map(|call| Some((call, call.failure.as_ref()?)));
+        let first = |is_meant: &dyn Fn(&Failure) -> bool| {
+            failed().find(|(_, failure)| is_meant(failure)).map(|(call, failure)| of(&call.name, failure))
         };
-        let mut data = json!({
-            "file": self.path.display().to_string(),
-            "digest": module.digest().to_string(),
-            "sizeBytes": module.size_bytes(),
-            "exports": module.interfaces(),
-            "compileMilliseconds": module.compile_duration().as_millis(),
-            "calls": self.calls.iter().map(call).collect::<Vec<Value>>(),
-            "supported": self.supported.is_ok(),
-        });
-        if let Some(guest) = module.guest() {
-            data["manifest"] = json!(guest.manifest());
+        let mut verdicts = Vec::new();
+        let mut add = |name, lines, failure| verdicts.push(Verdict { name, lines, failure });
+        if !self.calls.is_empty() {
+            let is_of_property = |failure: &Failure| OF_PROPERTIES.contains(&failure.reason.as_str());
+            let calls = self.calls.iter().map(call).collect();
+            add("Calls", calls, first(&|failure| !is_of_property(failure)));
+            // What a failed call would have answered the second time, nobody knows.
+            let is_known = failed().all(|(_, failure)| failure.reason == reasons::NUMBER_CHANGED);
+            let idempotent = if is_known { "yes" } else { "not known, since a call failed" };
+            for (name, reason, otherwise) in [
+                ("Deterministic", reasons::NOT_DETERMINISTIC, "yes".to_owned()),
+                ("Idempotent", reasons::NOT_IDEMPOTENT, idempotent.to_owned()),
+                ("Numbers", reasons::NUMBER_CHANGED, self.numbers()),
+            ] {
+                let failure = failed().map(|(_, failure)| failure).find(|failure| failure.reason == reason);
+                let line = failure.map_or(otherwise, |failure| format!("no: {failure}"));
+                add(name, vec![line], first(&|failure| failure.reason == reason));
+            }
         }
-        if let Some(views) = module.views() {
-            data["viewsManifest"] = json!(views.manifest());
-            data["views"] = self.views.iter().map(ViewTrial::data).collect();
-        }
-        if let Some(failure) = self.failure() {
-            data["failure"] = json!(ShownFailure::from(&failure));
-        }
-        data
+        let of_cases =
+            self.view_cases.iter().map(|(file, failure)| format!("no: {file}: {}", failure.message));
+        let in_cases = self.view_cases.first().map(|(file, failure)| of(file, failure));
+        let in_search = || self.views.iter().find_map(|view| view.failure.clone());
+        let laws = self.views.iter().map(ViewTrial::line).chain(of_cases).collect();
+        add("Laws", laws, in_cases.or_else(in_search));
+        add("Cost", self.views.iter().filter_map(ViewTrial::cost_line).collect(), None);
+        let supported = self.supported.as_ref().err();
+        let line = supported.map_or("yes".into(), |failure| format!("no: {failure}"));
+        add("Supported", vec![line], supported.cloned());
+        verdicts
     }
 
-    fn table(&self) -> String {
-        let module = self.module;
-        let mut rows = vec![
-            ["Guest".into(), format!("{} {}", module.name(), module.version())],
-            ["Digest".into(), module.digest().to_string()],
-            ["Size".into(), format!("{} bytes", module.size_bytes())],
-            ["Exports".into(), module.interfaces().join("\n")],
-        ];
-        if let Some(guest) = module.guest() {
-            let manifest = guest.manifest();
-            rows.push(["Reconciles".into(), manifest.reconciles.to_string()]);
-            rows.push(["Children".into(), children(manifest)]);
-            rows.push(["Config".into(), config(manifest.config_schema.as_ref())]);
-            rows.extend(powers(manifest));
+    /// How many numbers went through the guest as they are.
+    fn numbers(&self) -> String {
+        let all = || self.calls.iter().map(|call| &call.numbers);
+        let untried = all().find_map(|numbers| numbers.untried.as_ref());
+        let tried: usize = all().map(|numbers| numbers.tried).sum();
+        match (tried, all().map(|numbers| numbers.refused).sum::<usize>()) {
+            (0, 0) => untried.map_or("none were tried".into(), |why| format!("none were tried: {why}")),
+            (tried, 0) => format!("{tried} stay the same"),
+            (tried, refused) => format!("{tried} stay the same, {refused} were refused"),
         }
-        if let Some(views) = module.views() {
-            rows.push(["Views".into(), module::views(&views).join("\n")]);
-            rows.push(["Views config".into(), config(views.manifest().config_schema.as_ref())]);
-        }
-        rows.push(["Compiled in".into(), format!("{} ms", module.compile_duration().as_millis())]);
-        rows.extend(PROPERTIES.iter().filter_map(|(name, property)| row(name, property(self).lines)));
-        output::columns(&rows)
     }
 
     /// What shows that views break laws, as YAML.
@@ -505,9 +337,36 @@ impl Findings<'_> {
     }
 }
 
+fn table(module: &Module, verdicts: Vec<Verdict>) -> String {
+    let mut rows = vec![
+        ["Guest".into(), format!("{} {}", module.name(), module.version())],
+        ["Digest".into(), module.digest().to_string()],
+        ["Size".into(), format!("{} bytes", module.size_bytes())],
+        ["Exports".into(), module.interfaces().join("\n")],
+    ];
+    if let Some(guest) = module.guest() {
+        let manifest = guest.manifest();
+        rows.push(["Reconciles".into(), manifest.reconciles.to_string()]);
+        rows.push(["Children".into(), or_none(children(manifest))]);
+        rows.push(["Config".into(), config(manifest.config_schema.as_ref())]);
+        rows.extend(powers(manifest));
+    }
+    if let Some(views) = module.views() {
+        rows.push(["Views".into(), module::views(&views).join("\n")]);
+        rows.push(["Views config".into(), config(views.manifest().config_schema.as_ref())]);
+    }
+    rows.push(["Compiled in".into(), format!("{} ms", module.compile_duration().as_millis())]);
+    rows.extend(verdicts.into_iter().filter_map(|verdict| row(verdict.name, verdict.lines)));
+    output::columns(&rows)
+}
+
 /// A row of the table, if there is something to say.
 fn row(name: &str, lines: Vec<String>) -> Option<[String; 2]> {
     (!lines.is_empty()).then(|| [name.to_owned(), lines.join("\n")])
+}
+
+fn or_none(text: String) -> String {
+    if text.is_empty() { "none".into() } else { text }
 }
 
 fn children(manifest: &Manifest) -> String {
@@ -515,8 +374,7 @@ fn children(manifest: &Manifest) -> String {
         let observed = if child.observe { " (observed)" } else { "" };
         format!("{}{observed}", child.kind())
     });
-    let lines: Vec<String> = each.collect();
-    if lines.is_empty() { "none".into() } else { lines.join("\n") }
+    each.collect::<Vec<_>>().join("\n")
 }
 
 /// What the guest looks at, patches and has go besides its children, and what that asks of the CRD of its roots.
@@ -529,26 +387,21 @@ fn powers(manifest: &Manifest) -> Vec<[String; 2]> {
         .patches
         .iter()
         .map(|patch| format!("{} {}: {}", patch.api_version, patch.kind, patch.fields.join(", ")));
-    let mut patches: Vec<String> = patches.collect();
-    if !patches.is_empty() {
-        patches.push("(onRelease: Remove wants status.pintle.patched in the CRD)".into());
-    }
+    let in_crd = "(onRelease: Remove wants status.pintle.patched in the CRD)".to_owned();
+    let in_crd = (!manifest.patches.is_empty()).then_some(in_crd);
     let evictions = manifest.evictions.then(|| "Pods (wants status.pintle.evicting in the CRD)".to_owned());
-    [
+    let rows = [
         row("Needs", needs.collect()),
-        row("Patches", patches),
+        row("Patches", patches.chain(in_crd).collect()),
         row("Evictions", evictions.into_iter().collect()),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ];
+    rows.into_iter().flatten().collect()
 }
 
 fn config(schema: Option<&Value>) -> String {
-    let Some(schema) = schema else { return "none".into() };
-    let fields = object::at(schema, &["properties"]).and_then(Value::as_object);
+    let fields = schema.and_then(|schema| schema.get("properties")?.as_object());
     let names: Vec<&str> = fields.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-    if names.is_empty() { "none".into() } else { names.join(", ") }
+    or_none(names.join(", "))
 }
 
 #[cfg(test)]

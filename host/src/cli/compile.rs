@@ -5,7 +5,10 @@ use std::{
     process, thread,
 };
 
-use clap::{Args, ValueEnum};
+use clap::{
+    Parser,
+    builder::{PossibleValuesParser, TypedValueParser as _},
+};
 use pintle_engine::{Allocation, EngineConfig, Meter, Precompiler, Target};
 use pintle_runtime::clock;
 use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
@@ -16,19 +19,34 @@ use super::problem::{CommandStatus, Problem};
 ///
 /// Reads the module from standard input and writes what it was compiled to, for an engine as the flags have it, of this machine and
 /// this very program.
-#[derive(Debug, Args)]
-#[command(after_help = "\
+#[derive(Debug, Parser)]
+#[command(
+    name = "pintle compile",
+    after_help = "\
 Examples:
   # The operator starts it by itself
-  pintle compile < guest.wasm > guest.compiled")]
+  pintle compile < guest.wasm > guest.compiled"
+)]
 pub(super) struct Compile {
     /// Where the memory of that engine's calls comes from
-    #[arg(long, value_name = "HOW", default_value = "pool")]
-    allocation: AllocationArg,
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "pool",
+        value_parser = PossibleValuesParser::new(["pool", "on-demand"])
+            .map(|how| if how == "pool" { Allocation::Pool } else { Allocation::OnDemand })
+    )]
+    allocation: Allocation,
 
     /// What that engine counts calls in
-    #[arg(long, value_name = "WHAT", default_value = "deadline")]
-    meter: MeterArg,
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "deadline",
+        value_parser = PossibleValuesParser::new(["deadline", "fuel"])
+            .map(|what| if what == "deadline" { Meter::Deadline } else { Meter::Fuel })
+    )]
+    meter: Meter,
 
     /// The most memory that any call of it may be given
     #[arg(long, value_name = "BYTES")]
@@ -45,20 +63,6 @@ pub(super) struct Compile {
     /// Get by with so much memory
     #[arg(long, value_name = "BYTES")]
     data_bytes: Option<u64>,
-}
-
-/// [`Allocation`], as a flag says it.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum AllocationArg {
-    Pool,
-    OnDemand,
-}
-
-/// [`Meter`], as a flag says it.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum MeterArg {
-    Deadline,
-    Fuel,
 }
 
 /// How far a compiler steps back behind those who reconcile. Not further: on a busy machine it must still come to an end.
@@ -92,18 +96,9 @@ impl Compile {
     }
 
     fn target(&self) -> Target {
-        let default = EngineConfig::new(Meter::Deadline, clock::monotonic);
-        Target {
-            allocation: match self.allocation {
-                AllocationArg::Pool => Allocation::Pool,
-                AllocationArg::OnDemand => Allocation::OnDemand,
-            },
-            meter: match self.meter {
-                MeterArg::Deadline => Meter::Deadline,
-                MeterArg::Fuel => Meter::Fuel,
-            },
-            memory_bytes_max: self.memory_bytes_max.unwrap_or(default.memory_bytes_max),
-        }
+        let default = EngineConfig::new(Meter::Deadline, clock::monotonic).memory_bytes_max;
+        let memory_bytes_max = self.memory_bytes_max.unwrap_or(default);
+        Target { allocation: self.allocation, meter: self.meter, memory_bytes_max }
     }
 
     fn limit(&self) -> Result<(), Problem> {

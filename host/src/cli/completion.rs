@@ -12,18 +12,18 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args, Command, ValueEnum};
+use clap::{Args, Command};
 use clap_complete::{
     CompleteEnv,
     engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter},
-    env::{Bash, EnvCompleter, Fish, Powershell, Zsh},
+    env::Shells,
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
+    api::{DynamicObject, ListParams},
 };
 use pintle_api::{Module, ModuleUser, Reconciler, View};
-use pintle_kubernetes::connect::Connect;
+use pintle_kubernetes::{Cluster, connect::Connect};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
@@ -33,7 +33,7 @@ use super::{
     seeing,
 };
 
-/// Print the script that completes commands in a shell
+/// Print the script for your shell
 ///
 /// Commands, flags and files complete, and so do the names of Reconcilers, Views, Modules and roots in the cluster. The script calls this program
 /// for each completion, by the name that the program has now. Nothing is printed where the cluster does not answer within 2 seconds.
@@ -62,18 +62,11 @@ Examples:
   mv kubectl_complete-pintle /usr/local/bin/")]
 pub(super) struct Completion {
     /// The shell. One of bash, zsh, fish, powershell or kubectl
-    #[arg(value_name = "SHELL", hide_possible_values = true)]
-    shell: Shell,
-}
-
-/// Who completes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Shell {
-    Bash,
-    Zsh,
-    Fish,
-    Powershell,
-    Kubectl,
+    #[arg(
+        value_name = "SHELL", hide_possible_values = true,
+        value_parser = ["bash", "zsh", "fish", "powershell", "kubectl"]
+    )]
+    shell: String,
 }
 
 /// The variable by which a shell asks.
@@ -97,15 +90,10 @@ const NAMES_MAX: u32 = 500;
 impl Completion {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let called = called(env::args_os().next().as_deref());
-        let shell: &dyn EnvCompleter = match self.shell {
-            Shell::Bash => &Bash,
-            Shell::Zsh => &Zsh,
-            Shell::Fish => &Fish,
-            Shell::Powershell => &Powershell,
-            Shell::Kubectl => {
-                output::print(&KUBECTL.replace("VARIABLE", VARIABLE).replace("PROGRAM", &called))?;
-                return Ok(CommandStatus::Fine);
-            }
+        let shells = Shells::builtins();
+        let Some(shell) = shells.completer(&self.shell) else {
+            output::print(&KUBECTL.replace("VARIABLE", VARIABLE).replace("PROGRAM", &called))?;
+            return Ok(CommandStatus::Fine);
         };
         let mut script = Vec::new();
         shell.write_registration(VARIABLE, &called, &called, &called, &mut script)?;
@@ -183,10 +171,8 @@ async fn roots_of(client: &Client, kind: Option<&str>) -> Option<Vec<String>> {
         return Some(kinds.map(|kind| format!("{}/", kind.kind.to_lowercase())).collect());
     };
     let kind = kinds.find(|kind| seeing::is_called(kind, &[], text))?;
-    let served = client.list_api_group_resources(&kind.api_version).await.ok()?;
-    let served = served.resources.into_iter().find(|one| one.kind == kind.kind && !one.name.contains('/'))?;
-    let gvk = GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind);
-    let resource = ApiResource::from_gvk_with_plural(&gvk, &served.name);
+    let served = Cluster::new(client.clone()).discover(&kind).await.ok()??;
+    let resource = served.api_resource();
     let roots: Api<DynamicObject> = if served.namespaced {
         let namespace = value_of(&["-n", "--namespace"], &words());
         let namespace = namespace.as_deref().unwrap_or(client.default_namespace());
@@ -209,7 +195,9 @@ where
 
 /// The names that the cluster of this command line tells within a moment.
 fn ask(names: impl AsyncFnOnce(Client) -> Vec<String>) -> Vec<CompletionCandidate> {
-    let connect = connect(&words());
+    let words = words();
+    let kubeconfig = value_of(&["--kubeconfig"], &words).map(Into::into);
+    let connect = Connect { kubeconfig, context: value_of(&["--context"], &words) };
     let names = live::block_on(async {
         let client = connect.client().await?;
         Ok(timeout(PATIENCE, names(client)).await.unwrap_or_default())
@@ -220,14 +208,6 @@ fn ask(names: impl AsyncFnOnce(Client) -> Vec<String>) -> Vec<CompletionCandidat
 /// The words of an unfinished command line, as far as they are text.
 fn words() -> Vec<String> {
     env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
-}
-
-/// The cluster that words mean which nobody has parsed.
-fn connect(words: &[String]) -> Connect {
-    Connect {
-        kubeconfig: value_of(&["--kubeconfig"], words).map(Into::into),
-        context: value_of(&["--context"], words),
-    }
 }
 
 /// The last value of a flag among words.

@@ -67,10 +67,8 @@ impl Console {
             Problem::failed(format!("port {} cannot be listened on: {error}", self.port))
                 .hint("name another port with --port, or none")
         })?;
-        let port = match listeners.first() {
-            Some(listener) => listener.local_addr()?.port(),
-            None => self.port,
-        };
+        let address = listeners.first().map(|listener| listener.local_addr()).transpose()?;
+        let port = address.map_or(self.port, |address| address.port());
         let budget = Budget::new(memory_limit::process_bytes());
         let documents = LocalDocuments::new(upstream.clone(), budget.clone())?;
         let (stopping, is_stopping) = watch::channel(false);

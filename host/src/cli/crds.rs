@@ -30,12 +30,9 @@ impl Crds {
         let text = match &self.dir {
             None => output::documents(&api::crds())?,
             Some(dir) => {
-                let file = dir.join("crd.yaml");
-                if !file.is_file() {
-                    return Err(Problem::new(format!("{} has no crd.yaml", dir.display()))
-                        .hint(format!("generate it with: pintle build {}", dir.display())));
-                }
-                documents::read_text(&file)?
+                let hint = format!("generate it with: pintle build {}", dir.display());
+                let text = documents::read_text(&dir.join("crd.yaml"));
+                text.map_err(|error| Problem::from(error).hint(hint))?
             }
         };
         output::print(&text)?;

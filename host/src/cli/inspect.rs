@@ -3,10 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pintle_core::{
-    object,
-    plan::{Change, Inspected},
-};
+use pintle_core::object;
 use pintle_offline::documents;
 use pintle_wit::Kind;
 use serde_json::Value;
@@ -14,13 +11,14 @@ use serde_json::Value;
 use super::{
     live,
     output::{self, Data},
+    plan::change_text,
     problem::{CommandStatus, Problem},
     seeing::{self, RootFlags},
 };
 
-/// Show what the guest of a root is given, and what it answers
+/// Show request and answer of a root
 ///
-/// The request is made from the cluster as it is now, with your own rights, and the guest is called again. For a root at rest this is
+/// The request is what the guest of the root is given. It is made from the cluster as it is now, with your own rights, and the guest is called again. For a root at rest this is
 /// what the operator gave and got. A word such as `<hidden 3fa1c2>`, the same for equal values, stands in the place of what nobody is to
 /// read: see `pintle record --help`.
 ///
@@ -62,16 +60,17 @@ pub(super) struct Inspect {
 
 /// The one object of this kind in a file.
 fn one_of(file: &Path, kind: &Kind) -> Result<Value, Problem> {
-    let mut found = documents::read(&[file.to_owned()])?;
-    let of_kind = |value: &Value| {
-        let found = object::kind(value);
-        found.kind == kind.kind && found.group() == kind.group()
-    };
-    found.retain(|document| of_kind(&document.value));
-    match (found.pop(), found.is_empty()) {
-        (Some(document), true) => Ok(document.value),
-        (None, _) => Err(Problem::new(format!("{}: there is no {kind}", file.display()))),
-        (Some(_), false) => Err(Problem::new(format!("{}: there is more than one {kind}", file.display()))),
+    let found = documents::read(&[file.to_owned()])?;
+    let values = found.into_iter().map(|document| document.value);
+    let mut found: Vec<Value> = values
+        .filter(|value| {
+            let found = object::kind(value);
+            found.kind == kind.kind && found.group() == kind.group()
+        })
+        .collect();
+    match (found.pop(), found.len()) {
+        (Some(one), 0) => Ok(one),
+        _ => Err(Problem::new(format!("{}: there must be one {kind}, and no other one", file.display()))),
     }
 }
 
@@ -84,7 +83,12 @@ impl Inspect {
         let (caller, mut request) = self.flags.request().await?;
         request.proposed = self.proposed.as_deref().map(|file| one_of(file, &request.kind)).transpose()?;
         let found = seeing::preview()?.inspect(&caller, &request).await.map_err(seeing::problem)?;
-        output::print(&if self.diff { diff_text(&found) } else { output::text(&found, self.output)? })?;
+        let text = if self.diff {
+            found.children.iter().map(|child| change_text(&child.change)).collect()
+        } else {
+            output::text(&found, self.output)?
+        };
+        output::print(&text)?;
         if let Some(failure) = &found.failure {
             eprintln!("error: there is no answer: {}: {}", failure.reason, failure.message);
             return Ok(CommandStatus::Failed);
@@ -95,18 +99,4 @@ impl Inspect {
                 .hint("what could not be read may change the answer")),
         }
     }
-}
-
-/// How the children differ, as `pintle plan` prints it.
-fn diff_text(found: &Inspected) -> String {
-    let mut text = String::new();
-    for child in &found.children {
-        let change = &child.change;
-        if change.change == Change::Unchanged && change.why.is_none() {
-            continue;
-        }
-        let why = change.why.as_ref().map_or_else(String::new, |why| format!(": {}", why.replace('\n', " ")));
-        text.push_str(&format!("# {}: {}{why}\n{}", change.reference, change.change.word(), change.diff));
-    }
-    text
 }

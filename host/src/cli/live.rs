@@ -2,11 +2,12 @@
 
 use std::{fmt, future::Future, time::Duration};
 
+use jiff::SignedDuration;
 use kube::{Api, Client, Error, Resource, api::ListParams, core::ClusterResourceScope};
 use pintle_core::conditions::{READY, STALLED};
 use pintle_kubernetes::connect::Connect;
 use pintle_runtime::clock;
-use pintle_wit::{Condition, ConditionStatus, Kind};
+use pintle_wit::{Condition, ConditionStatus};
 use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
@@ -55,55 +56,27 @@ pub(super) async fn client(connect: &Connect) -> Result<Client, Problem> {
 
 /// What the API server, or the way to it, said about something.
 pub(super) fn problem(about: impl fmt::Display, error: &Error) -> Problem {
-    match error {
-        Error::Api(status) => {
-            let problem = Problem::new(format!("{about}: {}", said(error)));
-            match status.code {
-                401 => problem.hint("the credentials in the kubeconfig are not accepted"),
-                403 => problem.hint("see who you are with: kubectl auth whoami"),
-                _ => problem,
-            }
-        }
-        error => Problem::new(format!("{about} cannot be reached: {}", said(error)))
-            .hint("see which cluster is meant with: kubectl config current-context"),
+    if let Error::Api(status) = error {
+        let said = format!("{} ({} {})", status.message, status.code, status.reason);
+        let problem = Problem::new(format!("{about}: {said}"));
+        return match status.code {
+            401 => problem.hint("the credentials in the kubeconfig are not accepted"),
+            403 => problem.hint("see who you are with: kubectl auth whoami"),
+            _ => problem,
+        };
     }
-}
-
-/// The words of the API server, or what happened on the way to it.
-pub(super) fn said(error: &Error) -> String {
-    match error {
-        Error::Api(status) => format!("{} ({} {})", status.message, status.code, status.reason),
-        error => {
-            // The innermost error says what happened, the ones around it only that something did.
-            let mut innermost: &dyn std::error::Error = error;
-            while let Some(source) = innermost.source() {
-                innermost = source;
-            }
-            innermost.to_string()
-        }
+    // The innermost error says what happened, the ones around it only that something did.
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
     }
+    Problem::new(format!("{about} cannot be reached: {innermost}"))
+        .hint("see which cluster is meant with: kubectl config current-context")
 }
 
-/// All objects of a kind of cluster scope, page by page, sorted by name. The manifests of Modules are long, and a reply has a limit.
-pub(super) async fn list<K>(client: &Client, kind: &str) -> Result<Vec<K>, Problem>
-where
-    K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + fmt::Debug,
-{
-    pages(client).await.map_err(|error| problem(kind, &error))
-}
-
-/// As [`list`], of a kind that a cluster may not have: its CRDs may be older than this program, or gone.
-pub(super) async fn list_if_served<K>(client: &Client, kind: &str) -> Result<Vec<K>, Problem>
-where
-    K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + fmt::Debug,
-{
-    match pages(client).await {
-        Err(error) if is(&error, 404) => Ok(Vec::new()),
-        found => found.map_err(|error| problem(kind, &error)),
-    }
-}
-
-async fn pages<K>(client: &Client) -> Result<Vec<K>, Error>
+/// All objects of a kind of cluster scope, page by page, sorted by name; none where the cluster does not have the kind, because its CRDs are
+/// older than this program, or gone. The manifests of Modules are long, and a reply has a limit.
+pub(super) async fn list<K>(client: &Client) -> Result<Vec<K>, Problem>
 where
     K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + fmt::Debug,
 {
@@ -111,7 +84,10 @@ where
     let mut params = ListParams::default().limit(PAGE_OBJECTS);
     let mut found = Vec::new();
     loop {
-        let page = api.list(&params).await?;
+        let page = match api.list(&params).await {
+            Err(error) if is(&error, 404) => return Ok(found),
+            page => page.map_err(|error| problem(format!("{}s", K::kind(&())), &error))?,
+        };
         found.extend(page.items);
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params.continue_token = Some(token),
@@ -120,15 +96,6 @@ where
     }
     found.sort_by(|one, other| one.meta().name.cmp(&other.meta().name));
     Ok(found)
-}
-
-/// An object as kubectl names it: `darkroom.deployments.example.com/NAME`.
-pub(super) fn resource_name(kind: &Kind, name: &str) -> String {
-    let lower = kind.kind.to_lowercase();
-    match kind.group() {
-        "" => format!("{lower}/{name}"),
-        group => format!("{lower}.{group}/{name}"),
-    }
 }
 
 /// Whether it is a reply with this code.
@@ -146,16 +113,8 @@ pub(super) enum Progress {
     Waiting(String),
 }
 
-/// Looks again and again, until what is waited for is there, or cannot come, or the time is up.
-pub(super) async fn wait<F>(timeout: Duration, look: impl Fn() -> F) -> Result<(), Problem>
-where
-    F: Future<Output = Result<Progress, Problem>>,
-{
-    wait_or(timeout, PODS, look).await
-}
-
-/// The same, with what helps when the time is up.
-pub(super) async fn wait_or<F>(timeout: Duration, hint: &str, look: impl Fn() -> F) -> Result<(), Problem>
+/// Looks again and again, until what is waited for is there, or cannot come, or the time is up. Then the hint says what may help.
+pub(super) async fn wait<F>(timeout: Duration, hint: &str, look: impl Fn() -> F) -> Result<(), Problem>
 where
     F: Future<Output = Result<Progress, Problem>>,
 {
@@ -175,33 +134,26 @@ where
 
 /// What the conditions say, once they are about this generation of the object.
 pub(super) fn progress(conditions: &[Condition], observed: Option<i64>, generation: Option<i64>) -> Progress {
-    let silent = || Progress::Waiting("the host has not said anything of it yet".into());
+    let silent = Progress::Waiting("the host has not said anything of it yet".into());
     if observed < generation {
-        return silent();
+        return silent;
     }
-    let find = |name: &str| {
-        conditions
-            .iter()
-            .find(|condition| condition.r#type == name && condition.status == ConditionStatus::True)
-    };
-    let ready = conditions.iter().find(|condition| condition.r#type == READY);
-    match (find(READY), find(STALLED), ready) {
-        (Some(_), ..) => Progress::Done,
-        (None, Some(stalled), _) => Progress::Failed(format!("{}: {}", stalled.reason, stalled.message)),
-        (None, None, Some(ready)) => Progress::Waiting(format!("{}: {}", ready.reason, ready.message)),
-        (None, None, None) => silent(),
+    let find = |name: &str| conditions.iter().find(|condition| condition.r#type == name);
+    let is_true = |condition: &Condition| condition.status == ConditionStatus::True;
+    match (find(READY), find(STALLED)) {
+        (Some(ready), _) if is_true(ready) => Progress::Done,
+        (_, Some(stalled)) if is_true(stalled) => {
+            Progress::Failed(format!("{}: {}", stalled.reason, stalled.message))
+        }
+        (Some(ready), _) => Progress::Waiting(format!("{}: {}", ready.reason, ready.message)),
+        (None, _) => silent,
     }
 }
 
-/// A time as people write it: `60s`, `2m`, or seconds.
+/// A time as people write it: `60s`, `2m`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let (number, unit) = match text.strip_suffix(['s', 'm']) {
-        Some(number) if text.ends_with('m') => (number, 60),
-        Some(number) => (number, 1),
-        None => (text, 1),
-    };
-    let number: u64 = number.parse().map_err(|_| "write it as 60s or 2m".to_owned())?;
-    Ok(Duration::from_secs(number.saturating_mul(unit)))
+    let duration = text.parse::<SignedDuration>().ok().and_then(|duration| duration.try_into().ok());
+    duration.ok_or_else(|| "write it as 60s or 2m".to_owned())
 }
 
 #[cfg(test)]
@@ -233,7 +185,6 @@ mod tests {
     fn times_are_read_as_people_write_them() {
         assert_eq!(duration("60s"), Ok(Duration::from_secs(60)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        assert_eq!(duration("5"), Ok(Duration::from_secs(5)));
-        assert!(duration("soon").is_err());
+        assert!(duration("soon").is_err() && duration("-1s").is_err());
     }
 }

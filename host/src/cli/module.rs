@@ -15,10 +15,7 @@ use super::problem::Problem;
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
     std::fs::read(path).map_err(|error| {
         let problem = Problem::new(format!("{} cannot be read: {error}", path.display()));
-        match path.is_dir() {
-            true => problem.hint(build(path)),
-            false => problem,
-        }
+        if path.is_dir() { problem.hint(build(path)) } else { problem }
     })
 }
 
@@ -43,29 +40,23 @@ pub(super) fn views(views: &Views) -> Vec<String> {
 
 fn view(view: &ViewManifest) -> String {
     let verbs = if view.is_writable() { "writable" } else { "read-only" };
-    let what = match &view.shown {
-        Some(shown) => shown.kind().to_string(),
-        None => "documents".to_owned(),
-    };
+    let what = view.shown.as_ref().map_or_else(|| "documents".to_owned(), |shown| shown.kind().to_string());
     format!("{}: {what} of {}, {verbs}", view.name, view.backing)
 }
 
 /// The CRDs in `crd.yaml` beside a module, unless they are not wanted.
 pub(super) fn crds_beside(module: &Path, no_crd: bool) -> Result<Vec<Document>, Problem> {
     let file = module.with_file_name("crd.yaml");
-    match file.is_file() && !no_crd {
-        true => Ok(documents::read(&[file])?),
-        false => Ok(Vec::new()),
+    if no_crd || !file.is_file() {
+        return Ok(Vec::new());
     }
+    Ok(documents::read(&[file])?)
 }
 
 /// Why a host does not take the module in a file, and what to do about it.
 pub(super) fn refused(path: &Path, failure: &Failure) -> Problem {
     let problem = Problem::failed(format!("{}: {failure}", path.display()));
-    match failure.reason.as_str() {
-        reasons::NOT_WASM => problem.hint(instead(path)),
-        _ => problem,
-    }
+    if failure.reason == reasons::NOT_WASM { problem.hint(instead(path)) } else { problem }
 }
 
 /// Says on the standard error which children were not checked against a schema, where there are any.
@@ -79,8 +70,8 @@ pub(super) fn warn_unchecked(kinds: &BTreeSet<Kind>) {
 /// What to run instead, where a file is no WebAssembly: its name says what somebody may have meant by it.
 fn instead(path: &Path) -> String {
     match extension(path) {
-        _ if has_objects(path) => {
-            format!("a module comes first, and objects by -f: pintle render MODULE -f {}", path.display())
+        Some("yaml" | "yml" | "json") => {
+            format!("objects are given by -f: pintle render MODULE -f {}", path.display())
         }
         Some("rs" | "toml" | "lock") => build(&folder(path)),
         Some("wat") => format!("make the binary form: wasm-tools parse {} -o guest.wasm", path.display()),
@@ -88,19 +79,9 @@ fn instead(path: &Path) -> String {
     }
 }
 
-/// Whether a file is one of objects, by its name.
-pub(super) fn has_objects(path: &Path) -> bool {
-    matches!(extension(path), Some("yaml" | "yml" | "json"))
-}
-
-/// Whether a file is a module, by its name.
-pub(super) fn is_wasm(path: &Path) -> bool {
-    extension(path) == Some("wasm")
-}
-
 /// Whether a word of the command line names a file, and not a Module in the cluster.
 pub(super) fn is_file(text: &str) -> bool {
-    is_wasm(Path::new(text)) || text.contains('/')
+    extension(Path::new(text)) == Some("wasm") || text.contains('/')
 }
 
 fn extension(path: &Path) -> Option<&str> {
@@ -108,7 +89,7 @@ fn extension(path: &Path) -> Option<&str> {
 }
 
 /// What to run where a folder, or a source file in it, was taken for a module.
-pub(super) fn build(folder: &Path) -> String {
+fn build(folder: &Path) -> String {
     format!("this is no module; make one of the sources with: pintle build {}", folder.display())
 }
 

@@ -24,64 +24,54 @@ const AS_MODULE: [&str; 2] = ["profile.dev.overflow-checks=false", "profile.dev.
 
 /// Builds the program that writes the generated files of a guest, and calls it.
 pub(super) fn build(package: &Package, locked: bool) -> Result<PathBuf, Problem> {
-    let mut command = package.cargo();
-    command.args(["build", "--features", "schema", "--bin", &package.schema]);
-    command.args(["--message-format=json-render-diagnostics"]);
-    command.args(cargo::quiet()).args(locked.then_some("--locked"));
-    command.args(AS_MODULE.iter().flat_map(|setting| ["--config", setting]));
-    let messages = cargo::run(command.stdout(Stdio::piped()), "cargo build")?;
-    cargo::program(&messages, &package.schema)
-        .ok_or_else(|| Problem::new(format!("cargo built no program {}", package.schema)))
+    let words = ["build", "--features", "schema", "--bin", &package.schema];
+    Package::make(&package.schema, &mut package.cargo(&words, &AS_MODULE, locked))
 }
 
 /// The native build of the guest whose module is tested, made when the first call traps.
 pub struct Native<'a> {
-    module: &'a Path,
-    wanted: bool,
+    /// The module, if anybody wants to know.
+    module: Option<&'a Path>,
     program: OnceCell<Result<PathBuf, String>>,
 }
 
 impl<'a> Native<'a> {
     /// For the guest that the module lies in the directory of. Unless it is `wanted`, nothing is built or run.
     pub fn new(module: &'a Path, wanted: bool) -> Self {
-        Self { module, wanted, program: OnceCell::new() }
+        Self { module: wanted.then_some(module), program: OnceCell::new() }
     }
 
     /// What the native build says of a request at which the module trapped, or how to see it. None where nobody wants to know.
     /// `function` is the word for what was called: `call`, `show` or `store`.
     pub fn says(&self, function: &str, request: &str) -> Option<String> {
-        if !self.wanted {
-            return None;
-        }
-        match self.program.get_or_init(|| self.built()) {
-            Ok(program) => Some(
-                call(program, function, request)
-                    .unwrap_or_else(|error| format!("native run: it cannot be started: {error}")),
-            ),
-            Err(why) => Some(why.clone()),
-        }
-    }
-
-    fn built(&self) -> Result<PathBuf, String> {
-        let folder = match self.module.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        if !folder.join("Cargo.toml").is_file() {
-            return Err("hint: the message of a panic is not in the module; beside the Cargo.toml of its guest, the guest would be run natively to show it".into());
-        }
-        eprintln!("running the guest natively, to see the message of its panic");
-        let package = cargo::package(folder, false);
-        let program = package.and_then(|package| {
-            package.clean_others()?;
-            build(&package, false)
+        let module = self.module?;
+        let program = self.program.get_or_init(|| built(module)).as_ref();
+        let said = program.map(|program| {
+            call(program, function, request)
+                .unwrap_or_else(|error| format!("native run: it cannot be started: {error}"))
         });
-        program.map_err(|problem| {
-            let problem = problem.to_string();
-            let why = problem.lines().next().unwrap_or_default().trim_start_matches("error: ");
-            format!("native run: there is no native build of {}: {why}", folder.display())
-        })
+        Some(said.unwrap_or_else(Clone::clone))
     }
+}
+
+/// Makes the native build of the guest that a module lies in the directory of.
+fn built(module: &Path) -> Result<PathBuf, String> {
+    let parent = module.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = parent.unwrap_or(Path::new("."));
+    if !folder.join("Cargo.toml").is_file() {
+        return Err("hint: the message of a panic is not in the module; beside the Cargo.toml of its guest, the guest would be run natively to show it".into());
+    }
+    eprintln!("running the guest natively, to see the message of its panic");
+    let package = cargo::package(folder, false);
+    let program = package.and_then(|package| {
+        package.clean_others()?;
+        build(&package, false)
+    });
+    program.map_err(|problem| {
+        let problem = problem.to_string();
+        let why = problem.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        format!("native run: there is no native build of {}: {why}", folder.display())
+    })
 }
 
 /// The message of a panic as the standard library writes it, with its place.

@@ -1,6 +1,6 @@
 //! Printing.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -19,29 +19,6 @@ pub enum Data {
     Yaml,
     /// JSON, indented.
     Json,
-}
-
-/// Text for people, or a form of data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Text for people.
-    #[default]
-    Table,
-    /// YAML.
-    Yaml,
-    /// JSON, indented.
-    Json,
-}
-
-impl Format {
-    /// The form of data, unless it is text for people.
-    pub fn data(self) -> Option<Data> {
-        match self {
-            Self::Table => None,
-            Self::Yaml => Some(Data::Yaml),
-            Self::Json => Some(Data::Json),
-        }
-    }
 }
 
 /// A value in a form of data, with a line end.
@@ -90,55 +67,19 @@ pub fn print(text: &str) -> Result<(), Problem> {
     }
 }
 
-/// Colours, where the standard output is a terminal and NO_COLOR is not set.
-#[derive(Clone, Copy, Debug)]
-pub struct Colours(bool);
-
-impl Colours {
-    /// As the standard output takes them.
-    pub fn of_stdout() -> Self {
-        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Self(wanted && io::stdout().is_terminal())
-    }
-
-    /// No colours: for data.
-    pub fn none() -> Self {
-        Self(false)
-    }
-
-    /// For what is wrong or gone.
-    pub fn red(self, text: &str) -> String {
-        self.paint("31", text)
-    }
-
-    /// For what is well or new.
-    pub fn green(self, text: &str) -> String {
-        self.paint("32", text)
-    }
-
-    /// For what is beside the point.
-    pub fn faint(self, text: &str) -> String {
-        self.paint("2", text)
-    }
-
-    fn paint(self, code: &str, text: &str) -> String {
-        if self.0 { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
-    }
-}
-
 /// Two texts, line by line.
-pub fn difference(expected: &str, found: &str, colours: Colours) -> String {
+pub fn difference(expected: &str, found: &str) -> String {
     let diff = TextDiff::from_lines(expected, found);
     let mut text = String::new();
     for (index, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
         if index > 0 {
-            text.push_str(&colours.faint("        ...\n"));
+            text.push_str("        ...\n");
         }
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
             let line = change.value().trim_end_matches('\n');
             text.push_str(&match change.tag() {
-                ChangeTag::Delete => format!("      {}\n", colours.red(&format!("- {line}"))),
-                ChangeTag::Insert => format!("      {}\n", colours.green(&format!("+ {line}"))),
+                ChangeTag::Delete => format!("      - {line}\n"),
+                ChangeTag::Insert => format!("      + {line}\n"),
                 ChangeTag::Equal => format!("        {line}\n"),
             });
         }

@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
-use pintle_core::plan::{ChildChange, PlannedRoot, Roots, Summary, Verdict};
+use pintle_core::plan::{ChildChange, PlannedRoot, Roots, Summary};
 use pintle_kubernetes::connect::Connect;
 use pintle_preview::{PlanRequest, Told};
 use serde_json::json;
@@ -17,16 +16,16 @@ use super::{
     table::Table,
 };
 
-/// Show what a module would change, and change nothing
+/// Show what a module would change
 ///
-/// Every root of the Reconciler is put before the module, as the operator would do it, and the answers are compared with what is in
+/// Nothing is changed. Every root of the Reconciler is put before the module, as the operator would do it, and the answers are compared with what is in
 /// the cluster. Without a module it is the one in force: that shows what this version of Pintle would change.
 ///
 /// Everything is read with your own rights. What you may not read makes a root unknown. Secrets are compared by their values, and
 /// other values are printed in their place.
 ///
 /// The exit code is 0 if nothing would change, 1 if something would, and 2 if that cannot be told.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "\
 Examples:
   # Show what a swap would change
@@ -80,9 +79,10 @@ pub(super) struct Plan {
     connect: Connect,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// The difference of each object, and the summary.
+    #[default]
     Diff,
     /// Everything, as JSON.
     Json,
@@ -93,9 +93,7 @@ enum Form {
 impl Plan {
     /// The summary of what this Module would change.
     pub(super) fn summary(reconciler: String, module: String, connect: Connect) -> Self {
-        let (namespace, selector, root) = (None, None, None);
-        let (module, output) = (Some(module), Form::Summary);
-        Self { reconciler, module, namespace, selector, root, server: false, output, connect }
+        Self { reconciler, module: Some(module), output: Form::Summary, connect, ..Self::default() }
     }
 
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
@@ -118,20 +116,15 @@ impl Plan {
             root: self.root.clone(),
             server: self.server,
         };
-        let bar = ProgressBar::new(0).with_style(style());
         let mut roots: Vec<PlannedRoot> = Vec::new();
-        let mut tell = |told: Told| match told {
-            Told::Progress { done, total } => {
-                bar.set_length(total as u64);
-                bar.set_position(done as u64);
+        let mut tell = |told: Told| {
+            if let Told::Root(root) = told {
+                roots.push(*root);
             }
-            Told::Root(root) => roots.push(*root),
         };
         let planned = preview.plan(&seeing::caller(&client), &request, &mut tell).await;
-        bar.finish_and_clear();
         let summary = planned.map_err(seeing::problem)?;
-        let place = |root: &PlannedRoot| (root.root.namespace.clone(), root.root.name.clone());
-        roots.sort_by_key(place);
+        roots.sort_by_key(|root| (root.root.namespace.clone(), root.root.name.clone()));
         output::print(&match self.output {
             Form::Json => output::text(&json!({"summary": summary, "roots": roots}), Data::Json)?,
             Form::Summary => summary_text(&summary),
@@ -149,11 +142,6 @@ impl Plan {
     }
 }
 
-fn style() -> ProgressStyle {
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} roots");
-    style.unwrap_or_else(|_| ProgressStyle::default_bar())
-}
-
 /// `1 root`, `2 roots`.
 fn roots_in_words(number: usize) -> String {
     format!("{number} root{}", if number == 1 { "" } else { "s" })
@@ -163,7 +151,9 @@ fn roots_in_words(number: usize) -> String {
 fn diff_text(roots: &[PlannedRoot]) -> String {
     let mut text = String::new();
     for root in roots {
-        let _ = writeln!(text, "# {}: {}", root.root.reference(), word(root.verdict));
+        let verdict = json!(root.verdict);
+        let word = verdict.as_str().unwrap_or_default();
+        let _ = writeln!(text, "# {}: {word}", root.root.reference());
         let mut note = |note: &str| text.push_str(&format!("#   {}\n", note.replace('\n', " ")));
         if let Some(failure) = &root.failure {
             let at = failure.path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
@@ -193,7 +183,8 @@ fn diff_text(roots: &[PlannedRoot]) -> String {
     text
 }
 
-fn change_text(change: &ChildChange) -> String {
+/// The difference of an object, and why it is so where the word does not say it.
+pub(super) fn change_text(change: &ChildChange) -> String {
     let mut text = String::new();
     if let Some(why) = &change.why {
         let _ =
@@ -201,15 +192,6 @@ fn change_text(change: &ChildChange) -> String {
     }
     text.push_str(&change.diff);
     text
-}
-
-fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Unchanged => "unchanged",
-        Verdict::Changed => "changed",
-        Verdict::Fails => "fails",
-        Verdict::Unknown => "unknown",
-    }
 }
 
 /// How many roots, and which fields of which kinds.

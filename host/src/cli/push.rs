@@ -1,17 +1,14 @@
 //! The command `pintle push`: it uploads a guest to a cluster as a Module.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use kube::{Api, ResourceExt};
 use pintle_api::{self as api, Module, ModuleObjects, ModuleUser};
+use pintle_engine as engine;
 use pintle_kubernetes::connect::Connect;
 use pintle_modules::upload::{self, Manner, UploadError, Uploaded};
 use pintle_offline as offline;
-use pintle_wit::names;
 
 use super::{
     live::{self, FIELD_MANAGER, Progress},
@@ -68,7 +65,9 @@ pub(super) struct Push {
 impl Push {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let bytes = module::read(&self.file)?;
-        let guest = check(&bytes, &self.file).map_err(|problem| self.takes(problem))?;
+        let refused = |failure| module::refused(&self.file, &failure);
+        let guest = offline::engine()?.load(&bytes, None).map_err(refused)?;
+        upload::supports(&guest).map_err(refused)?;
         if !upload::is_module_name(&self.name) {
             return Err(Problem::new(format!("{:?} is no name for a Module", self.name))
                 .hint("it has lower-case letters, digits, '-' and '.', as in webserver-0.2.0"));
@@ -76,34 +75,23 @@ impl Push {
         live::block_on(self.push(&bytes, &guest))
     }
 
-    /// A problem with the file, with what to push instead where it has objects.
-    fn takes(&self, problem: Problem) -> Problem {
-        match module::has_objects(&self.file) {
-            true => problem.hint(format!(
-                "a module is pushed, the .wasm file that pintle build wrote: pintle push {} MODULE",
-                self.name
-            )),
-            false => problem,
-        }
-    }
-
-    async fn push(&self, bytes: &[u8], guest: &Guest) -> Result<CommandStatus, Problem> {
+    async fn push(&self, bytes: &[u8], guest: &engine::Module) -> Result<CommandStatus, Problem> {
         let client = live::client(&self.connect).await?;
         let modules: Api<Module> = Api::all(client.clone());
-        let wanted = ModuleObjects::new(&self.namespace, &self.name, bytes, &guest.digest);
+        let digest = guest.digest().to_string();
+        let wanted = ModuleObjects::new(&self.namespace, &self.name, bytes, &digest);
         // Who may not list Modules is not warned of them.
-        let others: Vec<Module> = live::list(&client, "Modules").await.unwrap_or_default();
+        let others: Vec<Module> = live::list(&client).await.unwrap_or_default();
         let manner = Manner { manager: FIELD_MANAGER, dry_run: false };
-        let said = match upload::upload(&client, &wanted, manner).await {
-            Ok((Uploaded::Created, _)) => "created",
-            Ok((Uploaded::Unchanged, _)) => "unchanged",
-            Err(error) => return Err(refused(error)),
+        let said = match upload::upload(&client, &wanted, manner).await.map_err(refused)? {
+            (Uploaded::Created, _) => "created",
+            (Uploaded::Unchanged, _) => "unchanged",
         };
         output::print(&format!("module.pintle.dev/{} {said}\n", self.name))?;
-        let warnings = upload::warnings(&self.name, &guest.digest, &guest.version, &others);
+        let warnings = upload::warnings(&self.name, &digest, guest.version(), &others);
         warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
         if self.wait {
-            live::wait(self.timeout, || self.look(&modules)).await?;
+            live::wait(self.timeout, live::PODS, || self.look(&modules)).await?;
             output::print(&format!("module.pintle.dev/{} ready\n", self.name))?;
         }
         Ok(CommandStatus::Fine)
@@ -131,43 +119,18 @@ fn refused(error: UploadError) -> Problem {
     }
 }
 
-/// What is said of a Module that is being deleted: until when it is there, and what to do.
+/// What is said of a Module that is being deleted. Its condition `InUse` says until when it is there.
 fn going(module: &Module) -> Problem {
     let name = module.name_any();
     let used_by = module.status.iter().flat_map(|status| &status.used_by);
     let used_by: Vec<ModuleUser> = used_by.map(|user| ModuleUser::from(user.as_str())).collect();
-    let wait = format!("kubectl wait --for=delete module.pintle.dev/{name} && pintle push {name} FILE");
-    if let [first, ..] = used_by.as_slice() {
-        let names = ModuleUser::listed(&used_by);
-        return Problem::new(format!(
-            "Module {name} is being deleted and is in use by {names}; it goes when no Reconciler or View uses it any more"
-        ))
-        .hint(format!(
-            "push under another name; or: pintle swap {first} ANOTHER-MODULE, and then: {wait}"
-        ));
+    let mut message = format!("Module {name} is being deleted");
+    if !used_by.is_empty() {
+        message.push_str(&format!(" and is in use by {}", ModuleUser::listed(&used_by)));
     }
-    let finalizers = module.finalizers();
-    let until = match finalizers.iter().any(|finalizer| finalizer != names::FINALIZER_IN_USE) {
-        true => format!("its finalizers are removed: {}", finalizers.join(", ")),
-        false => "the host has seen that no Reconciler or View uses it".into(),
-    };
-    Problem::new(format!("Module {name} is being deleted; it goes when {until}"))
-        .hint(format!("push under another name; or: {wait}"))
-}
-
-/// What is known of a guest before it is uploaded.
-struct Guest {
-    /// The digest of its bytes.
-    digest: String,
-    /// The version that it gives itself.
-    version: String,
-}
-
-/// Loads the bytes as the operator will.
-fn check(bytes: &[u8], file: &Path) -> Result<Guest, Problem> {
-    let module = offline::engine()?.load(bytes, None).map_err(|failure| module::refused(file, &failure))?;
-    upload::supports(&module).map_err(|failure| module::refused(file, &failure))?;
-    Ok(Guest { digest: module.digest().to_string(), version: module.version().to_owned() })
+    Problem::new(message).hint(format!(
+        "push under another name; or wait until it is gone: kubectl wait --for=delete module.pintle.dev/{name}"
+    ))
 }
 
 #[cfg(test)]
@@ -177,26 +140,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_module_that_is_being_deleted_is_told_with_until_when_it_is_there() {
-        let said = |finalizers: &[&str], used_by: &[&str]| {
+    fn a_module_that_is_being_deleted_is_told_with_who_uses_it() {
+        let said = |used_by: &[&str]| {
             let mut module = super::super::fixture::module("web-0.1.0", None);
-            module["metadata"]["finalizers"] = json!(finalizers);
             module["status"]["usedBy"] = json!(used_by);
             going(&serde_json::from_value(module).unwrap()).to_string()
         };
+        let hint = "hint: push under another name; or wait until it is gone: kubectl wait --for=delete module.pintle.dev/web-0.1.0\n";
         assert_eq!(
-            said(&[names::FINALIZER_IN_USE], &["shop", "view/llamas"]),
-            "error: Module web-0.1.0 is being deleted and is in use by Reconciler shop, View llamas; it goes when no Reconciler or View \
-             uses it any more\nhint: push under another name; or: pintle swap shop ANOTHER-MODULE, and then: kubectl wait --for=delete \
-             module.pintle.dev/web-0.1.0 && pintle push web-0.1.0 FILE\n"
+            said(&["shop", "view/llamas"]),
+            format!(
+                "error: Module web-0.1.0 is being deleted and is in use by Reconciler shop, View llamas\n{hint}"
+            )
         );
-        let of_a_view = said(&[names::FINALIZER_IN_USE], &["view/llamas"]);
-        assert!(of_a_view.contains("or: pintle swap view/llamas ANOTHER-MODULE, and then"), "{of_a_view}");
-        let unused = |finalizers: &[&str]| said(finalizers, &[]);
-        assert!(
-            unused(&[names::FINALIZER_IN_USE])
-                .contains("when the host has seen that no Reconciler or View uses it")
-        );
-        assert!(unused(&["a.io/b"]).contains("it goes when its finalizers are removed: a.io/b\n"));
+        assert_eq!(said(&[]), format!("error: Module web-0.1.0 is being deleted\n{hint}"));
     }
 }

@@ -125,11 +125,11 @@ impl Rbac {
             self.modules.iter().partition(|module| module::is_file(module));
         let mut modules = files.iter().map(|file| Declared::in_file(file)).collect::<Result<Vec<_>, _>>()?;
         if names.is_empty() {
-            let mut known = BTreeMap::new();
+            let mut known = Plurals::new();
             for file in files {
                 known.extend(declared::beside(file)?);
             }
-            return self.print(self.subject(&modules)?, known);
+            return self.print(self.subject(&modules)?, &known);
         }
         live::block_on(async {
             let client = live::client(&self.connect).await?;
@@ -137,8 +137,15 @@ impl Rbac {
                 modules.push(Declared::of_module(&client, name).await?);
             }
             let subject = self.subject(&modules)?;
-            let known = declared::served(&Cluster::new(client), subject.kinds()).await?;
-            self.print(subject, known)
+            let kinds = match &subject {
+                Subject::Guest(manifest) => kinds(manifest),
+                Subject::Views(exposed) => {
+                    let served = exposed.iter().flat_map(|exposed| &exposed.served);
+                    served.map(|served| served.backing.kind()).collect()
+                }
+            };
+            let known = declared::served(&Cluster::new(client), kinds).await?;
+            self.print(subject, &known)
         })
     }
 
@@ -161,18 +168,22 @@ impl Rbac {
         Ok(Subject::Guest(declared::union(modules)?))
     }
 
-    fn print(&self, subject: Subject, known: BTreeMap<Kind, String>) -> Result<CommandStatus, Problem> {
-        let plurals = Plurals { set: self.plurals.iter().cloned().collect(), known };
-        let Self { elsewhere, pod_deletions, .. } = *self;
+    fn print(&self, subject: Subject, known: &Plurals) -> Result<CommandStatus, Problem> {
+        let plural = |kind: &Kind| {
+            // What the command line says goes before everything else.
+            let named = self.plurals.iter().find(|(name, _)| *name == kind.kind).map(|(_, plural)| plural);
+            let known = named.or_else(|| known.get(&(kind.group().to_owned(), kind.kind.clone())));
+            known.cloned().unwrap_or_else(|| plural::plural(&kind.kind))
+        };
         let objects = match subject {
-            Subject::Guest(manifest) => vec![role(&manifest, &plurals, Asked { elsewhere, pod_deletions })],
-            Subject::Views(_) if elsewhere || pod_deletions => {
+            Subject::Guest(manifest) => vec![role(&manifest, plural, self.elsewhere, self.pod_deletions)],
+            Subject::Views(_) if self.elsewhere || self.pod_deletions => {
                 let message = "--elsewhere and --pod-deletions are for a guest that reconciles, and this is about views";
                 return Err(Problem::new(message));
             }
             Subject::Views(mut exposed) => {
                 for served in exposed.iter_mut().flat_map(|exposed| &mut exposed.served) {
-                    served.backing.plural = plurals.of(&served.backing.kind());
+                    served.backing.plural = plural(&served.backing.kind());
                 }
                 rights::objects(&exposed, GATEWAY)
             }
@@ -182,42 +193,8 @@ impl Rbac {
     }
 }
 
-impl Subject {
-    /// Every kind whose plural is to be found.
-    fn kinds(&self) -> BTreeSet<Kind> {
-        match self {
-            Self::Guest(manifest) => kinds(manifest),
-            Self::Views(exposed) => exposed
-                .iter()
-                .flat_map(|exposed| &exposed.served)
-                .map(|served| served.backing.kind())
-                .collect(),
-        }
-    }
-}
-
-/// What a Reconciler may grant that the guest's manifest does not tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Asked {
-    elsewhere: bool,
-    pod_deletions: bool,
-}
-
-/// The plurals of kinds, as far as somebody knows them.
-#[derive(Debug, Default)]
-struct Plurals {
-    /// By the name of the kind, as the command line has them. These go before all others.
-    set: BTreeMap<String, String>,
-    /// As a CRD, or the API server, has them.
-    known: BTreeMap<Kind, String>,
-}
-
-impl Plurals {
-    fn of(&self, kind: &Kind) -> String {
-        let known = self.set.get(&kind.kind).or_else(|| self.known.get(kind));
-        known.cloned().unwrap_or_else(|| plural::plural(&kind.kind))
-    }
-}
+/// The plurals of kinds, by group and kind, as far as a CRD or the API server has them.
+type Plurals = BTreeMap<(String, String), String>;
 
 /// Every kind that a role for this guest has to name.
 fn kinds(manifest: &Manifest) -> BTreeSet<Kind> {
@@ -231,12 +208,18 @@ fn kinds(manifest: &Manifest) -> BTreeSet<Kind> {
 /// What a role may allow on kinds other than the root's.
 const VERBS: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 
-fn role(manifest: &Manifest, plurals: &Plurals, asked: Asked) -> Value {
+/// The role of a guest. Its Reconciler may grant children `elsewhere`, and deletions of Pods, which the manifest does not tell.
+fn role(
+    manifest: &Manifest,
+    plural: impl Fn(&Kind) -> String,
+    elsewhere: bool,
+    pod_deletions: bool,
+) -> Value {
     let root = &manifest.reconciles;
-    let resource = plurals.of(root);
+    let resource = plural(root);
     let rule = |group: &str, resources: &[String], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
     // A finalizer is a field of the root's metadata.
-    let sets_finalizer = manifest.finalizer || asked.elsewhere || !manifest.patches.is_empty();
+    let sets_finalizer = manifest.finalizer || elsewhere || !manifest.patches.is_empty();
     let mut of_roots = vec!["get", "list", "watch"];
     of_roots.extend(sets_finalizer.then_some("patch"));
     let mut rules = vec![
@@ -253,7 +236,7 @@ fn role(manifest: &Manifest, plurals: &Plurals, asked: Asked) -> Value {
         }
         let mut patches = manifest.patches.iter().map(|patch| Kind::new(&patch.api_version, &patch.kind));
         let is_patched = patches.any(|patched| patched == kind);
-        let is_deleted = asked.pod_deletions && kind.group().is_empty() && kind.kind == "Pod";
+        let is_deleted = pod_deletions && kind.group().is_empty() && kind.kind == "Pod";
         let verbs = VERBS.into_iter().filter(|verb| match *verb {
             "list" | "watch" => reconciler::is_watchable(&kind),
             // An apply creates with `patch`; the API server asks for `create` as well.
@@ -263,7 +246,7 @@ fn role(manifest: &Manifest, plurals: &Plurals, asked: Asked) -> Value {
             _ => true,
         });
         let resources = others.entry((kind.group().to_owned(), verbs.collect())).or_default();
-        let resource = plurals.of(&kind);
+        let resource = plural(&kind);
         if !resources.contains(&resource) {
             resources.push(resource);
         }
@@ -307,8 +290,8 @@ mod tests {
             evictions: true,
             ..Manifest::new("web", "0.1.0", Kind::new("example.com/v1", "Web"))
         };
-        let rules = |asked| {
-            let role = role(&manifest, &Plurals::default(), asked);
+        let rules = |pod_deletions| {
+            let role = role(&manifest, |kind| plural::plural(&kind.kind), false, pod_deletions);
             let rules = role["rules"].as_array().unwrap().iter().skip(3);
             rules.map(|rule| format!("{} {}", rule["resources"], rule["verbs"])).collect::<Vec<_>>()
         };
@@ -316,7 +299,7 @@ mod tests {
         let deployments = r#"["deployments"] ["get","list","watch","patch"]"#.to_owned();
         let eviction = r#"["pods/eviction"] ["create"]"#.to_owned();
         assert_eq!(
-            rules(Asked::default()),
+            rules(false),
             [
                 r#"["secrets"] ["get"]"#.to_owned(),
                 format!(r#"["configmaps","pods"] {read}"#),
@@ -324,10 +307,7 @@ mod tests {
                 eviction.clone()
             ]
         );
-        assert!(
-            rules(Asked { pod_deletions: true, ..Asked::default() })
-                .contains(&r#"["pods"] ["get","list","watch","delete"]"#.to_owned())
-        );
+        assert!(rules(true).contains(&r#"["pods"] ["get","list","watch","delete"]"#.to_owned()));
     }
 
     #[test]
@@ -340,11 +320,7 @@ mod tests {
         ];
         let manifest =
             Manifest { children, ..Manifest::new("web", "0.1.0", Kind::new("example.com/v1", "Cactus")) };
-        let plurals = Plurals {
-            set: BTreeMap::from([("Cactus".into(), "cacti".into())]),
-            known: BTreeMap::from([(Kind::new("example.com/v1", "Cactus"), "cactuses".into())]),
-        };
-        let role = role(&manifest, &plurals, Asked::default());
+        let role = role(&manifest, |kind| plural::plural(&kind.kind), false, false);
         let of = |resource: &str| {
             let rules = role["rules"].as_array().unwrap();
             let rule = rules
@@ -356,7 +332,7 @@ mod tests {
         assert_eq!(of("secrets").1, ["get", "create", "patch", "delete"]);
         assert_eq!(of("services"), of("configmaps"));
         assert_eq!(of("ingresses").0, "networking.k8s.io");
-        assert_eq!(of("cacti").1, ["get", "list", "watch"], "no more than is needed");
-        assert_eq!(of("cacti/status"), ("example.com".into(), vec!["get".into(), "patch".into()]));
+        assert_eq!(of("cactuses").1, ["get", "list", "watch"], "no more than is needed");
+        assert_eq!(of("cactuses/status"), ("example.com".into(), vec!["get".into(), "patch".into()]));
     }
 }

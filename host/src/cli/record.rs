@@ -62,11 +62,6 @@ impl Record {
         };
         let head = format!("# {} with module {}.{said}\n", self.flags.root, found.module);
         output::print(&format!("{head}{}", output::yaml(&case)?))?;
-        if !found.secrets_replaced && !case.expects(found.answer.as_ref()) {
-            eprintln!(
-                "warning: without the cluster the guest answers otherwise; the case expects what it answers then"
-            );
-        }
         if result.passed() {
             return Ok(CommandStatus::Fine);
         }

@@ -107,7 +107,7 @@ impl RootName {
 
     /// The kind among those that Reconcilers are for, by any of the names that kubectl takes.
     async fn kind(&self, client: &Client) -> Result<Kind, Problem> {
-        let all = live::list::<Reconciler>(client, "Reconcilers").await?;
+        let all = live::list::<Reconciler>(client).await?;
         let mut kinds: Vec<Kind> = all.into_iter().map(|reconciler| reconciler.spec.r#for).collect();
         kinds.sort();
         kinds.dedup();

@@ -8,7 +8,7 @@ use std::{
 use clap::Args;
 
 use super::{
-    output::Format,
+    output::Data,
     problem::{CommandStatus, Problem},
 };
 
@@ -71,9 +71,9 @@ pub struct Simulate {
     #[arg(long)]
     pub no_native: bool,
 
-    /// Output format. One of table, yaml or json
-    #[arg(short, long, value_name = "table|yaml|json", default_value = "table", hide_possible_values = true)]
-    pub output: Format,
+    /// Output format. One of yaml or json [default: text]
+    #[arg(short, long, value_name = "yaml|json", hide_possible_values = true)]
+    pub output: Option<Data>,
 }
 
 /// How to get the program: built as this one was, it is put beside it. The image does not have it.

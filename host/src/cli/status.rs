@@ -77,17 +77,17 @@ async fn look(client: &Client, namespace: &str) -> Result<Screen, Problem> {
     let lease = Api::<Lease>::namespaced(client.clone(), namespace).get_opt(LEASE).await;
     let lease = lease.map_err(|error| live::problem(format!("the Lease {namespace}/{LEASE}"), &error))?;
     screen.add_host(namespace, lease.and_then(|lease| lease.spec), clock::now());
-    for object in live::list::<Reconciler>(client, "Reconcilers").await? {
+    for object in live::list::<Reconciler>(client).await? {
         let name = format!("reconciler/{}", object.name_any());
         let conditions = object.status.unwrap_or_default().conditions;
         screen.add(name, "Reconcilers", &conditions, object.metadata.generation);
     }
-    for object in live::list_if_served::<View>(client, "Views").await? {
+    for object in live::list::<View>(client).await? {
         let name = format!("view/{}", object.name_any());
         let conditions = object.status.unwrap_or_default().conditions;
         screen.add(name, "Views", &conditions, object.metadata.generation);
     }
-    for object in live::list::<Module>(client, "Modules").await? {
+    for object in live::list::<Module>(client).await? {
         let name = format!("module/{}", object.name_any());
         let conditions = object.status.unwrap_or_default().conditions;
         screen.add(name, "Modules", &conditions, object.metadata.generation);

@@ -1,33 +1,33 @@
 //! The command `pintle swap`: it puts another module in force for a Reconciler or a View.
 
-use std::{fmt::Debug, time::Duration};
+use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{Patch, PatchParams},
+    Api, Client, ResourceExt,
+    api::{ApiResource, Patch, PatchParams},
+    core::Object,
 };
-use pintle_api::{ActiveRoots, Module, ModuleUser, Reconciler, View};
+use pintle_api::{ActiveRoots, Module, ModuleUser, Reconciler, ReconcilerStatus, View};
 use pintle_core::{
     conditions::READY,
     reasons::{REGISTERED, ROOTS_READY},
 };
 use pintle_kubernetes::connect::Connect;
 use pintle_runtime::clock;
-use pintle_wit::{Condition, ConditionStatus, Kind, syntax};
-use serde::de::DeserializeOwned;
+use pintle_wit::{Condition, ConditionStatus, syntax};
+use serde::Deserialize;
 use serde_json::json;
 
 use super::{
     completion,
     live::{self, FIELD_MANAGER, Progress},
-    missing::missing_in,
     output,
     plan::Plan,
     problem::{CommandStatus, Problem},
 };
 
-/// Switch a Reconciler or a View to another Module
+/// Switch a Reconciler or View to another Module
 ///
 /// The operator loads the new module while the old one keeps working. When the new module is ready, every custom resource is
 /// reconciled with it. If the new module is refused, the old one stays.
@@ -54,9 +54,6 @@ Examples:
   # did not before
   pintle swap webserver webserver-0.2.0 --wait
 
-  # Wait only until the module is in force
-  pintle swap webserver webserver-0.2.0 --wait=module
-
   # Switch back
   pintle swap webserver webserver-0.1.0
 
@@ -71,12 +68,9 @@ pub(super) struct Swap {
     #[arg(add = completion::modules())]
     module: String,
 
-    /// Wait until every custom resource is reconciled with the module (roots), or only until the operator works with it (module). A View is waited for until the gateway serves it with the module
-    #[arg(
-        long, value_name = "roots|module", num_args = 0..=1, require_equals = true, default_missing_value = "roots",
-        hide_possible_values = true
-    )]
-    wait: Option<Until>,
+    /// Wait until every custom resource is reconciled with the module. A View is waited for until the gateway serves it with the module
+    #[arg(long)]
+    wait: bool,
 
     /// Only show what would change
     #[arg(long, conflicts_with = "wait")]
@@ -90,129 +84,75 @@ pub(super) struct Swap {
     connect: Connect,
 }
 
-/// What is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Until {
-    /// Every root was reconciled with the module.
-    Roots,
-    /// The module is in force.
-    Module,
-}
-
 /// How long roots that began to fail with the swap may take to recover: what fails once, for instance because somebody else wrote at the
 /// same time, is tried again within seconds.
 const SETTLE: Duration = Duration::from_secs(10);
 
-/// What may stand before the name of a View: what kubectl takes, and what it prints.
-const OF_VIEWS: [&str; 5] = ["view", "views", "pview", "view.pintle.dev", "views.pintle.dev"];
-
 /// A Reconciler by its name alone, or a View as `view/NAME`.
 fn user(text: &str) -> Result<ModuleUser, String> {
-    match text.split_once('/') {
-        None => Ok(ModuleUser::Reconciler(text.to_owned())),
-        Some((kind, name)) if OF_VIEWS.contains(&kind) && syntax::is_subdomain(name) => {
-            Ok(ModuleUser::View(name.to_owned()))
-        }
-        Some(_) => Err("write the name of a Reconciler, or of a View as view/NAME".to_owned()),
+    match ModuleUser::from(text) {
+        ModuleUser::View(name) if syntax::is_subdomain(&name) => Ok(ModuleUser::View(name)),
+        ModuleUser::Reconciler(name) if !name.contains('/') => Ok(ModuleUser::Reconciler(name)),
+        _ => Err("write the name of a Reconciler, or of a View as view/NAME".to_owned()),
     }
 }
 
-/// What is swapped: a Reconciler or a View.
-trait Swapped: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned {
-    /// The module in its spec.
-    fn wanted(&self) -> &str;
+/// A Reconciler or a View. The status of a View has what that of a Reconciler has, but for roots.
+type Swapped = Object<Wanted, ReconcilerStatus>;
 
-    /// What was made of it.
-    fn state(&self) -> State<'_>;
-
-    /// What the swap did, in words, and whether all that was well before still is.
-    fn outcome(&self, before: &Self) -> (String, bool);
+#[derive(Clone, Debug, Deserialize)]
+struct Wanted {
+    module: String,
 }
 
-/// What was made of an object.
-#[derive(Default)]
-struct State<'a> {
-    observed_generation: Option<i64>,
-    /// The module in force.
-    active: Option<&'a str>,
-    has_candidate: bool,
-    conditions: &'a [Condition],
-    /// How far the roots of a Reconciler have got, and how many there are.
-    roots: Option<(ActiveRoots, u32)>,
+/// The name of the module in force.
+fn in_force(status: &ReconcilerStatus) -> Option<&str> {
+    status.active.as_ref().map(|active| active.module.as_str())
 }
 
-impl Swapped for Reconciler {
-    fn wanted(&self) -> &str {
-        &self.spec.module
-    }
-
-    fn state(&self) -> State<'_> {
-        let Some(status) = &self.status else { return State::default() };
-        let active = status.active.as_ref();
-        State {
-            observed_generation: status.observed_generation,
-            active: active.map(|active| active.module.as_str()),
-            has_candidate: status.candidate.is_some(),
-            conditions: &status.conditions,
-            roots: active.and_then(|active| active.roots).zip(status.roots.map(|roots| roots.total)),
-        }
-    }
-
-    fn outcome(&self, before: &Self) -> (String, bool) {
-        let State { roots, conditions, .. } = self.state();
-        let (active, total) = roots.unwrap_or_default();
-        // Where nothing was in force before, no root was well because of it.
-        let is_first = before.state().active.is_none();
-        let regressions = if is_first { active.failing } else { active.newly_failing };
-        let mut text = format!(
-            "{total} {} reconciled: {} changed, {} unchanged; {} failing",
-            if total == 1 { "root" } else { "roots" },
-            active.changed,
-            total.saturating_sub(active.changed),
-            active.failing
-        );
-        if active.failing > 0 && !is_first {
-            text.push_str(&match regressions {
-                0 => " (as before)".to_owned(),
-                all if all == active.failing => " (not before)".to_owned(),
-                some => format!(" ({some} of them not before)"),
-            });
-        }
-        let why = conditions.iter().find(|condition| condition.r#type == ROOTS_READY);
-        if let Some(why) = why.filter(|_| active.failing > 0) {
-            text.push_str(&format!("\n  {}", why.message));
-        }
-        (text, regressions == 0)
-    }
+/// How far the roots have got with the module in force, and how many there are.
+fn roots(status: &ReconcilerStatus) -> (ActiveRoots, u32) {
+    let active = status.active.as_ref().and_then(|active| active.roots);
+    (active.unwrap_or_default(), status.roots.unwrap_or_default().total)
 }
 
-impl Swapped for View {
-    fn wanted(&self) -> &str {
-        &self.spec.module
+/// What a swap did to the roots of a Reconciler, in words, and whether all that were well before still are.
+fn outcome_of_roots(before: &ReconcilerStatus, now: &ReconcilerStatus) -> (String, bool) {
+    let (active, total) = roots(now);
+    // Where nothing was in force before, no root was well because of it.
+    let is_first = before.active.is_none();
+    let regressions = if is_first { active.failing } else { active.newly_failing };
+    let mut text = format!(
+        "{total} {} reconciled: {} changed, {} unchanged; {} failing",
+        if total == 1 { "root" } else { "roots" },
+        active.changed,
+        total.saturating_sub(active.changed),
+        active.failing
+    );
+    if active.failing > 0 && !is_first {
+        text.push_str(&match regressions {
+            0 => " (as before)".to_owned(),
+            all if all == active.failing => " (not before)".to_owned(),
+            some => format!(" ({some} of them not before)"),
+        });
     }
+    let why = now.conditions.iter().find(|condition| condition.r#type == ROOTS_READY);
+    if let Some(why) = why.filter(|_| active.failing > 0) {
+        text.push_str(&format!("\n  {}", why.message));
+    }
+    (text, regressions == 0)
+}
 
-    fn state(&self) -> State<'_> {
-        let Some(status) = &self.status else { return State::default() };
-        State {
-            observed_generation: status.observed_generation,
-            active: status.active.as_ref().map(|active| active.module.as_str()),
-            has_candidate: status.candidate.is_some(),
-            conditions: &status.conditions,
-            roots: None,
-        }
+/// What is served of a View, in words, and whether everybody who got at its objects before still does.
+fn outcome_of_view(before: &ReconcilerStatus, now: &ReconcilerStatus) -> (String, bool) {
+    let is_true = |one: &&Condition| one.r#type == READY && one.status == ConditionStatus::True;
+    let ready = now.conditions.iter().find(is_true);
+    let mut text = ready.map_or_else(|| "it is not served".to_owned(), |ready| ready.message.clone());
+    for Condition { r#type, status, reason, message, .. } in failing(&now.conditions) {
+        text.push_str(&format!("\n  {} is {}: {reason}: {message}", r#type, status.as_str()));
     }
-
-    fn outcome(&self, before: &Self) -> (String, bool) {
-        let (State { conditions, .. }, before) = (self.state(), before.state());
-        let is_true = |one: &&Condition| one.r#type == READY && one.status == ConditionStatus::True;
-        let ready = conditions.iter().find(is_true);
-        let mut text = ready.map_or_else(|| "it is not served".to_owned(), |ready| ready.message.clone());
-        for Condition { r#type, status, reason, message, .. } in failing(conditions) {
-            text.push_str(&format!("\n  {} is {}: {reason}: {message}", r#type, status.as_str()));
-        }
-        let was = |one: &Condition| failing(before.conditions).any(|known| known.r#type == one.r#type);
-        (text, failing(conditions).all(was))
-    }
+    let was = |one: &Condition| failing(&before.conditions).any(|known| known.r#type == one.r#type);
+    (text, failing(&now.conditions).all(was))
 }
 
 /// What says that people do not get at the objects of a View: Ready and Registered, where they are not True.
@@ -234,75 +174,80 @@ impl Swap {
     }
 
     async fn start(&self) -> Result<CommandStatus, Problem> {
-        let client = live::client(&self.connect).await?;
+        self.swap(&live::client(&self.connect).await?).await
+    }
+
+    async fn swap(&self, client: &Client) -> Result<CommandStatus, Problem> {
         let modules: Api<Module> = Api::all(client.clone());
         let found =
             modules.get_opt(&self.module).await.map_err(|error| live::problem("the Module", &error))?;
-        let Some(found) = found else {
+        if found.is_none() {
             return Err(Problem::new(format!("there is no Module {}", self.module))
                 .hint(format!("upload it with: pintle push {} FILE", self.module)));
-        };
-        if found.metadata.deletion_timestamp.is_some() {
-            return Err(Problem::new(format!("Module {} is being deleted", self.module))
-                .hint("push its bytes under another name, and swap to that"));
         }
-        match self.what {
-            ModuleUser::Reconciler(_) => self.swap::<Reconciler>(&client).await,
-            ModuleUser::View(_) => self.swap::<View>(&client).await,
-        }
-    }
-
-    async fn swap<K: Swapped>(&self, client: &Client) -> Result<CommandStatus, Problem> {
-        let objects: Api<K> = Api::all(client.clone());
-        let before = self.read(&objects).await?;
-        let generation = self.want(&objects, before.clone()).await?;
-        self.say::<K>(&format!("module {} is wanted", self.module))?;
+        let objects = self.objects(client);
+        let found = self.read(&objects).await?;
+        let before = found.status.clone().unwrap_or_default();
+        let module_before = found.spec.module.clone();
+        let generation = self.want(&objects, found).await?;
+        self.say(&format!("module {} is wanted", self.module))?;
         if let ModuleUser::Reconciler(_) = self.what {
-            self.hint_views(client, before.wanted()).await;
+            self.hint_views(client, &module_before).await;
         }
-        let Some(until) = self.wait else { return Ok(CommandStatus::Fine) };
-        live::wait(self.timeout, || self.look(&objects, generation)).await?;
-        self.say::<K>(&format!("module {} is in force", self.module))?;
-        if until == Until::Module {
+        if !self.wait {
             return Ok(CommandStatus::Fine);
         }
-        if before.state().active == Some(self.module.as_str()) {
+        live::wait(self.timeout, live::PODS, || self.look(&objects, generation)).await?;
+        self.say(&format!("module {} is in force", self.module))?;
+        if in_force(&before) == Some(self.module.as_str()) {
             // The counts are still those of the swap that put it in force.
-            self.say::<K>("it was in force already; nothing changes for this")?;
+            self.say("it was in force already; nothing changes for this")?;
             return Ok(CommandStatus::Fine);
         }
         let (said, is_well) = self.follow(&objects, &before).await?;
-        self.say::<K>(&said)?;
+        self.say(&said)?;
         if is_well {
             return Ok(CommandStatus::Fine);
         }
-        if let Some(module) = before.state().active {
+        if let Some(module) = in_force(&before) {
             eprintln!("hint: to go back: pintle swap {} {module} --wait", self.what);
         }
         Ok(CommandStatus::Failed)
     }
 
+    fn objects(&self, client: &Client) -> Api<Swapped> {
+        let resource = match self.what {
+            ModuleUser::Reconciler(_) => ApiResource::erase::<Reconciler>(&()),
+            ModuleUser::View(_) => ApiResource::erase::<View>(&()),
+        };
+        Api::all_with(client.clone(), &resource)
+    }
+
     /// Says which module is wanted, unless somebody has changed the object since it was read. The generation of the object from then on.
-    async fn want<K: Swapped>(&self, objects: &Api<K>, mut found: K) -> Result<Option<i64>, Problem> {
-        let generation = found.meta().generation;
-        while found.meta().generation == generation {
+    async fn want(&self, objects: &Api<Swapped>, mut found: Swapped) -> Result<Option<i64>, Problem> {
+        let generation = found.metadata.generation;
+        while found.metadata.generation == generation {
             let version = found.resource_version();
             let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"module": self.module}});
             let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
             match objects.patch(self.what.name(), &params, &Patch::Merge(patch)).await {
-                Ok(patched) => return Ok(patched.meta().generation),
+                Ok(patched) => return Ok(patched.metadata.generation),
                 // Its status has changed, or more than that.
                 Err(error) if live::is(&error, 409) => found = self.read(objects).await?,
-                Err(error) => return Err(self.problem::<K>(&error)),
+                Err(error) => return Err(self.problem(&error)),
             }
         }
-        Err(Problem::failed(format!("somebody has changed {} {} meanwhile", K::kind(&()), self.what.name())))
+        Err(Problem::failed(format!(
+            "somebody has changed {} {} meanwhile",
+            self.what.kind(),
+            self.what.name()
+        )))
     }
 
     /// The Views stay as they are that show with the module before: who writes what roots mean, and who shows it, are swapped one at a time.
     async fn hint_views(&self, client: &Client, before: &str) {
         // Who may not read Views has none to swap.
-        let views = live::list::<View>(client, "Views").await.unwrap_or_default();
+        let views = live::list::<View>(client).await.unwrap_or_default();
         let is_left = |view: &&View| view.spec.module == before && before != self.module;
         for name in views.iter().filter(is_left).map(ResourceExt::name_any) {
             let module = &self.module;
@@ -312,36 +257,39 @@ impl Swap {
         }
     }
 
-    async fn read<K: Swapped>(&self, objects: &Api<K>) -> Result<K, Problem> {
-        match objects.get(self.what.name()).await {
-            Ok(found) => Ok(found),
-            Err(error) if live::is(&error, 404) => Err(missing_in(objects, self.what.name()).await),
-            Err(error) => Err(self.problem::<K>(&error)),
-        }
+    async fn read(&self, objects: &Api<Swapped>) -> Result<Swapped, Problem> {
+        let (kind, name) = (self.what.kind(), self.what.name());
+        let found = objects.get_opt(name).await.map_err(|error| self.problem(&error))?;
+        found.ok_or_else(|| {
+            let hint = format!("see which there are with: kubectl get {}s", kind.to_lowercase());
+            Problem::new(format!("there is no {kind} {name}")).hint(hint)
+        })
     }
 
-    fn problem<K: Swapped>(&self, error: &kube::Error) -> Problem {
-        live::problem(format!("{} {}", K::kind(&()), self.what.name()), error)
+    fn problem(&self, error: &kube::Error) -> Problem {
+        live::problem(format!("{} {}", self.what.kind(), self.what.name()), error)
     }
 
     /// Prints something about the object.
-    fn say<K: Swapped>(&self, text: &str) -> Result<(), Problem> {
-        let kind = Kind::new(K::api_version(&()), K::kind(&()));
-        output::print(&format!("{}: {text}\n", live::resource_name(&kind, self.what.name())))
+    fn say(&self, text: &str) -> Result<(), Problem> {
+        let kind = self.what.kind().to_lowercase();
+        output::print(&format!("{kind}.pintle.dev/{}: {text}\n", self.what.name()))
     }
 
     /// Whether the module is in force.
-    async fn look<K: Swapped>(&self, objects: &Api<K>, generation: Option<i64>) -> Result<Progress, Problem> {
+    async fn look(&self, objects: &Api<Swapped>, generation: Option<i64>) -> Result<Progress, Problem> {
         let found = self.read(objects).await?;
-        if found.wanted() != self.module {
-            return Ok(Progress::Failed(format!("somebody has set module {} meanwhile", found.wanted())));
+        if found.spec.module != self.module {
+            return Ok(Progress::Failed(format!("somebody has set module {} meanwhile", found.spec.module)));
         }
-        let State { observed_generation, active, has_candidate, conditions, .. } = found.state();
-        if observed_generation >= generation && active == Some(self.module.as_str()) && !has_candidate {
+        let status = found.status.unwrap_or_default();
+        let (observed, is_in_force) =
+            (status.observed_generation, in_force(&status) == Some(self.module.as_str()));
+        if observed >= generation && is_in_force && status.candidate.is_none() {
             // Whether the roots are well is another question.
             return Ok(Progress::Done);
         }
-        Ok(match live::progress(conditions, observed_generation, generation) {
+        Ok(match live::progress(&status.conditions, observed, generation) {
             // It may be ready with the module before.
             Progress::Done => Progress::Waiting("the module is being loaded".into()),
             other => other,
@@ -349,32 +297,39 @@ impl Swap {
     }
 
     /// Waits until every root was reconciled with the module, and what fails has had time to recover.
-    async fn follow<K: Swapped>(&self, objects: &Api<K>, before: &K) -> Result<(String, bool), Problem> {
+    async fn follow(
+        &self,
+        objects: &Api<Swapped>,
+        before: &ReconcilerStatus,
+    ) -> Result<(String, bool), Problem> {
         let (mut last, mut moved_at) = (None, clock::monotonic());
         loop {
-            let found = self.read(objects).await?;
-            let State { active, roots, .. } = found.state();
-            if active != Some(self.module.as_str()) {
+            let status = self.read(objects).await?.status.unwrap_or_default();
+            if in_force(&status) != Some(self.module.as_str()) {
                 return Err(Problem::failed(format!("module {} is not in force any more", self.module)));
             }
-            let now = clock::monotonic();
-            if last.replace(roots) != Some(roots) {
+            let (now, (active, total)) = (clock::monotonic(), roots(&status));
+            if last.replace((active, total)) != Some((active, total)) {
                 moved_at = now;
             }
-            let (said, is_well) = found.outcome(before);
-            match roots.filter(|(active, total)| active.reconciled < *total) {
-                None if is_well || now >= moved_at + SETTLE => return Ok((said, is_well)),
-                Some((active, total)) if now >= moved_at + self.timeout => {
-                    let message = format!(
-                        "no progress for {} s: {} of {total} roots are reconciled with module {}",
-                        self.timeout.as_secs(),
-                        active.reconciled,
-                        self.module
-                    );
-                    return Err(Problem::failed(message).hint(live::PODS));
-                }
-                _ => tokio::time::sleep(live::POLL).await,
+            let (said, is_well) = match self.what {
+                ModuleUser::Reconciler(_) => outcome_of_roots(before, &status),
+                ModuleUser::View(_) => outcome_of_view(before, &status),
+            };
+            let is_moving = status.is_moving();
+            if !is_moving && (is_well || now >= moved_at + SETTLE) {
+                return Ok((said, is_well));
             }
+            if is_moving && now >= moved_at + self.timeout {
+                let message = format!(
+                    "no progress for {} s: {} of {total} roots are reconciled with module {}",
+                    self.timeout.as_secs(),
+                    active.reconciled,
+                    self.module
+                );
+                return Err(Problem::failed(message).hint(live::PODS));
+            }
+            tokio::time::sleep(live::POLL).await;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The command `pintle test`: it runs golden cases against a guest.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -11,7 +11,6 @@ use pintle_offline as offline;
 use pintle_offline::{
     case,
     documents::{self, Document},
-    shown::Shown,
 };
 use pintle_wit::Kind;
 use serde::Serialize;
@@ -20,7 +19,7 @@ use serde_json::json;
 use super::{
     module,
     native::Native,
-    output::{self, Colours, Format},
+    output::{self, Data},
     problem::{CommandStatus, Problem},
 };
 
@@ -72,9 +71,9 @@ pub(super) struct Test {
     #[arg(long)]
     no_native: bool,
 
-    /// Output format. One of table, yaml or json
-    #[arg(short, long, value_name = "table|yaml|json", default_value = "table", hide_possible_values = true)]
-    output: Format,
+    /// Output format. One of yaml or json [default: text]
+    #[arg(short, long, value_name = "yaml|json", hide_possible_values = true)]
+    output: Option<Data>,
 }
 
 /// What came of one file.
@@ -92,14 +91,8 @@ struct CaseReport {
     unchecked: BTreeSet<Kind>,
 }
 
-#[derive(Serialize)]
-struct Expectation<'a> {
-    expect: &'a Shown,
-}
-
 impl Test {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
-        self.in_order()?;
         let module = module::load(&offline::engine()?, &self.module)?;
         let mut files = Vec::new();
         for path in &self.cases {
@@ -107,19 +100,18 @@ impl Test {
         }
         let beside = module::crds_beside(&self.module, self.no_crd)?;
         let native = Native::new(&self.module, !self.no_native);
-        let colours = self.output.data().map_or_else(Colours::of_stdout, |_| Colours::none());
         let mut reports = Vec::new();
         for file in files {
-            let report = self.case(&module, &file, &beside, &native, colours)?;
-            if self.output == Format::Table {
-                output::print(&described(&report, colours))?;
+            let report = self.case(&module, &file, &beside, &native)?;
+            if self.output.is_none() {
+                output::print(&described(&report))?;
             }
             reports.push(report);
         }
         module::warn_unchecked(&reports.iter().flat_map(|report| report.unchecked.clone()).collect());
         let passed = reports.iter().filter(|report| report.passed).count();
         let failed = reports.len() - passed;
-        output::print(&match self.output.data() {
+        output::print(&match self.output {
             Some(form) => output::text(&json!({"cases": reports, "passed": passed, "failed": failed}), form)?,
             None => match reports.iter().filter(|report| report.updated).count() {
                 0 => format!("{passed} passed, {failed} failed\n"),
@@ -129,18 +121,6 @@ impl Test {
         Ok(if failed == 0 { CommandStatus::Fine } else { CommandStatus::Failed })
     }
 
-    /// Whether the module comes before the cases.
-    fn in_order(&self) -> Result<(), Problem> {
-        match self.cases.as_slice() {
-            [case] if module::is_wasm(case) && !module::is_wasm(&self.module) => {
-                let (module, cases) = (case.display(), self.module.display());
-                Err(Problem::new(format!("{cases} is no module"))
-                    .hint(format!("the module comes first: pintle test {module} {cases}")))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Runs a case, and writes its expectations where that is wanted.
     fn case(
         &self,
@@ -148,7 +128,6 @@ impl Test {
         file: &Path,
         beside: &[Document],
         native: &Native<'_>,
-        colours: Colours,
     ) -> Result<CaseReport, Problem> {
         let mut report = CaseReport { file: file.display().to_string(), ..CaseReport::default() };
         // A case that cannot be judged is a case that failed: the others still run.
@@ -173,7 +152,7 @@ impl Test {
             );
         } else if self.update && differs {
             let text = documents::read_text(file)?;
-            let expect = output::yaml(&Expectation { expect: &result.found })?;
+            let expect = output::yaml(&BTreeMap::from([("expect", &result.found)]))?;
             std::fs::write(file, case::updated(&text, &expect))
                 .map_err(|error| Problem::new(format!("{} cannot be written: {error}", file.display())))?;
             report.updated = true;
@@ -184,7 +163,7 @@ impl Test {
             report.problems.extend(result.message);
             if let Some(expected) = &result.expected {
                 let (expected, found) = (output::yaml(expected)?, output::yaml(&result.found)?);
-                report.difference = Some(output::difference(&expected, &found, colours));
+                report.difference = Some(output::difference(&expected, &found));
             } else if !self.update {
                 report.problems.push(
                     "the case expects nothing: run again with --update, and look at what it writes".into(),
@@ -196,18 +175,18 @@ impl Test {
     }
 }
 
-fn described(report: &CaseReport, colours: Colours) -> String {
+fn described(report: &CaseReport) -> String {
     let word = match (report.passed, report.updated) {
-        (true, true) => colours.green("update"),
-        (true, false) => colours.green("ok    "),
-        (false, _) => colours.red("FAILED"),
+        (true, true) => "update",
+        (true, false) => "ok    ",
+        (false, _) => "FAILED",
     };
     let mut text = format!("{word}  {}\n", report.file);
     for problem in &report.problems {
         text.push_str(&format!("        {problem}\n"));
     }
     if let Some(difference) = &report.difference {
-        text.push_str(&colours.faint("        - what the case expects\n        + what the guest answers\n"));
+        text.push_str("        - what the case expects\n        + what the guest answers\n");
         text.push_str(difference);
     }
     text

@@ -17,10 +17,9 @@ use pintle_core::{
     object,
     view::{Backing, Collected},
 };
-use pintle_kubernetes::{Cluster, Resource, connect::Connect};
+use pintle_kubernetes::{Cluster, Resource, builtin, connect::Connect};
 use pintle_offline::documents::{self, Document};
 use pintle_wit::{Kind, names::FINALIZER_VIEW};
-use serde_json::Value;
 
 use super::{
     live::{self, Progress},
@@ -165,10 +164,12 @@ impl Target {
     }
 }
 
-/// As kubectl names it.
+/// As kubectl names it: `deployment.apps/pintle -n pintle-system`.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&live::resource_name(&self.resource.kind, &self.name))?;
+        let kind = &self.resource.kind;
+        let group = if kind.group().is_empty() { String::new() } else { format!(".{}", kind.group()) };
+        write!(f, "{}{group}/{}", kind.kind.to_lowercase(), self.name)?;
         match &self.namespace {
             Some(namespace) => write!(f, " -n {namespace}"),
             None => Ok(()),
@@ -206,15 +207,15 @@ fn leads_to_gateway(service: &APIService, namespace: &str) -> bool {
 
 /// Reads what there is to delete.
 async fn look(client: &Client, namespace: &str, crds: bool) -> Result<Plan, Problem> {
-    let mut services: Vec<APIService> = live::list(client, "APIServices").await?;
+    let mut services: Vec<APIService> = live::list(client).await?;
     services.retain(|service| leads_to_gateway(service, namespace));
-    let views: Vec<View> = live::list_if_served(client, "Views").await?;
-    let reconcilers: Vec<Reconciler> = live::list_if_served(client, "Reconcilers").await?;
-    let modules: Vec<Module> = live::list_if_served(client, "Modules").await?;
+    let views: Vec<View> = live::list(client).await?;
+    let reconcilers: Vec<Reconciler> = live::list(client).await?;
+    let modules: Vec<Module> = live::list(client).await?;
     let [host, gateway] = installation(namespace)?;
     let (host, gateway) = (existing(client, host).await?, existing(client, gateway).await?);
     let others = [Target::all(&services), gateway, Target::all(&reconcilers), Target::all(&modules), host];
-    Ok(Plan::of(&views, others, crds))
+    Ok(Plan::of(views, others, crds))
 }
 
 /// Those of the objects that are there.
@@ -233,27 +234,27 @@ async fn existing(client: &Client, targets: Vec<Target>) -> Result<Vec<Target>, 
 struct Plan {
     /// The objects to delete. What one step deletes must be gone before the next one begins.
     steps: Vec<Vec<Target>>,
-    /// The finalizers that the garbage collector's work on views leaves on what they show. They are taken off when the Views are deleted.
-    collected: Vec<Collected>,
+    /// The Views among them.
+    views: Vec<View>,
 }
 
 impl Plan {
     /// Decides what is deleted: APIServices, since no namespace can be deleted while one leads nowhere; Views, and the gateway, which nothing
     /// needs any more; Reconcilers, so that the host takes its finalizers off their roots; Modules; the host; what it ran with, in the
     /// opposite order of the installation; and the CRDs where that is wanted.
-    fn of(views: &[View], others: [Vec<Target>; 5], crds: bool) -> Self {
+    fn of(views: Vec<View>, others: [Vec<Target>; 5], crds: bool) -> Self {
         let [services, gateway, reconcilers, modules, host] = others;
         let (gateway, gateways) = program_first(gateway);
         let (host, rest) = program_first(host);
         let (definitions, rest): (Vec<_>, Vec<_>) =
             rest.into_iter().partition(|target| target.is("CustomResourceDefinition"));
         let mut steps =
-            vec![services, Target::all(views), gateway, gateways, reconcilers, modules, host, rest];
+            vec![services, Target::all(&views), gateway, gateways, reconcilers, modules, host, rest];
         if crds {
             steps.push(definitions);
         }
         steps.retain(|step| !step.is_empty());
-        Self { steps, collected: views.iter().filter_map(collected).collect() }
+        Self { steps, views }
     }
 
     /// The plan for people.
@@ -270,13 +271,6 @@ impl Plan {
 /// The Deployment of what was installed, and everything else, in the opposite order of the installation.
 fn program_first(installed: Vec<Target>) -> (Vec<Target>, Vec<Target>) {
     installed.into_iter().rev().partition(|target| target.is("Deployment"))
-}
-
-/// What the garbage collector's work on a View may have left.
-fn collected(view: &View) -> Option<Collected> {
-    let served = view.status.as_ref()?.served.as_ref()?;
-    let is_held = view.finalizers().iter().any(|name| name == FINALIZER_VIEW);
-    Collected::of(served).filter(|_| is_held || served.has_graph())
 }
 
 /// Carries out the steps one after the other, and waits for each: what a step deletes must be gone before the next one begins.
@@ -298,12 +292,16 @@ async fn carry_out(
             }
         }
         if step.iter().any(|target| target.is("View")) {
-            release(client, plan, step, tell).await?;
+            release(client, &plan.views, tell).await?;
         }
-        live::wait_or(timeout, HOST_RUNS, async || {
+        live::wait(timeout, HOST_RUNS, async || {
             for target in step {
                 if let Some(left) = get(client, target).await? {
-                    return Ok(Progress::Waiting(still_there(target, &left)));
+                    let mut why = format!("{target} is still there");
+                    if !left.finalizers().is_empty() {
+                        why.push_str(&format!(", for its finalizers {}", left.finalizers().join(", ")));
+                    }
+                    return Ok(Progress::Waiting(why));
                 }
             }
             Ok(Progress::Done)
@@ -317,17 +315,16 @@ async fn carry_out(
 /// the objects that they show, and then the finalizer that holds the Views. Where the gateway was faster, nothing is left to do.
 async fn release(
     client: &Client,
-    plan: &Plan,
-    views: &[Target],
+    views: &[View],
     tell: &mut dyn FnMut(&str) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
     let cluster = Cluster::new(client.clone());
     for Collected { backing: Backing { api_version, kind, plural, namespaced }, finalizers } in
-        &plan.collected
+        views.iter().filter_map(collected)
     {
         let kind = Kind::new(api_version, kind);
-        let resource = Resource { kind: kind.clone(), plural: plural.clone(), namespaced: *namespaced };
-        let count = cluster.take_off(&resource, finalizers).await.map_err(|error| {
+        let count = cluster.take_off(&Resource { kind: kind.clone(), plural, namespaced }, &finalizers).await;
+        let count = count.map_err(|error| {
             let names = finalizers.join(" and ");
             Problem::failed(format!("{names} cannot be taken off the objects of {kind}: {error}")).hint(
                 "Views wait for that; run this again as somebody who may get, list and patch those objects",
@@ -337,29 +334,17 @@ async fn release(
             tell(&format!("finalizers of Views taken off objects of {kind}: {count}\n"))?;
         }
     }
-    for target in views {
-        free(client, &cluster, target).await?;
-    }
+    let resource = builtin("pintle.dev/v1alpha1", "View", "views", false);
+    let freed = cluster.take_off(&resource, &[FINALIZER_VIEW.to_owned()]).await;
+    freed.map_err(|error| Problem::failed(format!("{FINALIZER_VIEW} cannot be taken off Views: {error}")))?;
     Ok(())
 }
 
-/// Takes the finalizer of the gateway off a View.
-async fn free(client: &Client, cluster: &Cluster, target: &Target) -> Result<(), Problem> {
-    while let Some(view) = get(client, target).await? {
-        let finalizers = object::finalizers(&view);
-        let left: Vec<String> = finalizers.filter(|name| *name != FINALIZER_VIEW).map(Into::into).collect();
-        if left.len() == object::finalizers(&view).count() {
-            break;
-        }
-        let version = view["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-        match cluster.set_finalizers(&target.resource, &target.name, version, &left).await {
-            Ok(_) => break,
-            // The gateway was faster, or the View has changed since it was read.
-            Err(error) if [404, 409, 422].contains(&error.code) => {}
-            Err(error) => return Err(Problem::failed(format!("{target}: {error}"))),
-        }
-    }
-    Ok(())
+/// What the garbage collector's work on a View may have left.
+fn collected(view: &View) -> Option<Collected> {
+    let served = view.status.as_ref()?.served.as_ref()?;
+    let is_held = view.finalizers().iter().any(|name| name == FINALIZER_VIEW);
+    Collected::of(served).filter(|_| is_held || served.has_graph())
 }
 
 fn of(client: &Client, target: &Target) -> Api<DynamicObject> {
@@ -371,19 +356,8 @@ fn of(client: &Client, target: &Target) -> Api<DynamicObject> {
 }
 
 /// The object, unless it is gone.
-async fn get(client: &Client, target: &Target) -> Result<Option<Value>, Problem> {
-    let found = of(client, target).get_opt(&target.name).await;
-    let found = found.map_err(|error| live::problem(target, &error))?;
-    Ok(found.map(serde_json::to_value).transpose()?)
-}
-
-/// Why an object that was deleted is still there.
-fn still_there(target: &Target, left: &Value) -> String {
-    let finalizers: Vec<&str> = object::finalizers(left).collect();
-    if finalizers.is_empty() {
-        return format!("{target} is still there");
-    }
-    format!("{target} is still there, for its finalizers {}", finalizers.join(", "))
+async fn get(client: &Client, target: &Target) -> Result<Option<DynamicObject>, Problem> {
+    of(client, target).get_opt(&target.name).await.map_err(|error| live::problem(target, &error))
 }
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use pintle_wit::worlds;
 use serde_json::json;
 
 use super::{
-    output::{self, Format},
+    output::{self, Data},
     problem::{CommandStatus, Problem},
 };
 
-/// Print the versions of this program and of the contract
+/// Print the versions of pintle and the contract
 ///
 /// The contract is between the host and its guests: the version of the JSON documents, and the WIT interface that a module exports.
 /// The policy is the set of rules that the gate checks answers by. A host with another policy asks every guest again.
@@ -27,9 +27,9 @@ Examples:
   # Print the version of this program for a script
   pintle version -o json | jq -r .version")]
 pub(super) struct Version {
-    /// Output format. One of table, yaml or json
-    #[arg(short, long, value_name = "table|yaml|json", default_value = "table", hide_possible_values = true)]
-    output: Format,
+    /// Output format. One of yaml or json [default: text]
+    #[arg(short, long, value_name = "yaml|json", hide_possible_values = true)]
+    output: Option<Data>,
 }
 
 impl Version {
@@ -40,7 +40,7 @@ impl Version {
             "version": version, "contract": {"apiVersion": documents, "interfaces": interfaces},
             "policyVersion": POLICY_VERSION, "kubernetes": builtin::KUBERNETES,
         });
-        output::print(&match self.output.data() {
+        output::print(&match self.output {
             Some(form) => output::text(&data, form)?,
             None => output::columns(&[
                 ["Version".into(), version.into()],

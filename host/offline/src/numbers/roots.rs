@@ -68,18 +68,18 @@ fn judge(
     let mut numbers = Numbers::default();
     let any = json!({"x-kubernetes-preserve-unknown-fields": true});
     let shape = Shape::new(&Value::Null, schema.unwrap_or(&any));
-    for (place, number) in variants(shape, &request.object) {
-        let root = with(&request.object, &place, &number);
-        if !allows(&root) {
+    for Variant { path, number, value } in variants(shape, &request.object, 0, &mut 0) {
+        if !allows(&value) {
             continue;
         }
-        let asked = Request { object: root, ..request.clone() };
+        let asked = Request { object: value, ..request.clone() };
+        let path = path.trim_start_matches('.');
         match ask(&asked) {
             Ok(response) => {
                 numbers.tried += 1;
                 let answer = serde_json::to_value(&response).unwrap_or_default();
                 if let Some(changed) = changed(&asked.object, &answer) {
-                    let message = format!("asked about a root with {}: {number}, {changed}", dotted(&place));
+                    let message = format!("asked about a root with {path}: {number}, {changed}");
                     numbers.failure = Some(Failure::terminal(reasons::NUMBER_CHANGED, message));
                     return numbers;
                 }
@@ -87,11 +87,8 @@ fn judge(
             Err(CallError { origin: Origin::Engine, failure, .. })
                 if !LIMITS.contains(&failure.reason.as_str()) =>
             {
-                let message = format!(
-                    "asked about a root with {}: {number}, the guest broke: {}",
-                    dotted(&place),
-                    failure.message
-                );
+                let broke = &failure.message;
+                let message = format!("asked about a root with {path}: {number}, the guest broke: {broke}");
                 numbers.failure = Some(Failure { message, ..*failure });
                 return numbers;
             }
@@ -101,58 +98,60 @@ fn judge(
     numbers
 }
 
-/// A step of a path.
-#[derive(Clone, Debug, PartialEq)]
-enum Step {
-    Field(String),
-    Item(usize),
+/// A value with another number.
+struct Variant {
+    /// Where the number stands: `.spec.ports[0].number`.
+    path: String,
+    number: Number,
+    value: Value,
 }
 
-fn dotted(place: &[Step]) -> String {
-    let path = place.iter().map(|step| match step {
-        Step::Field(name) => format!(".{name}"),
-        Step::Item(index) => format!("[{index}]"),
-    });
-    path.collect::<String>().trim_start_matches('.').to_owned()
-}
-
-/// The fields that take hard numbers, each with one of them.
-fn variants(shape: Shape<'_>, root: &Value) -> Vec<(Vec<Step>, Number)> {
-    let mut places = Vec::new();
-    collect(shape, root, &mut Vec::new(), &mut places);
-    let numbers = |(place, numbers): (Vec<Step>, Vec<Number>)| {
-        numbers.into_iter().map(move |number| (place.clone(), number))
-    };
-    places.into_iter().take(PLACES_MAX).flat_map(numbers).collect()
-}
-
-fn collect(shape: Shape<'_>, value: &Value, at: &mut Vec<Step>, places: &mut Vec<(Vec<Step>, Vec<Number>)>) {
-    if at.len() > DEPTH_MAX || places.len() >= PLACES_MAX {
-        return;
+impl Variant {
+    /// The same of what the value is a part of.
+    fn within(self, step: &str, whole: impl FnOnce(Value) -> Value) -> Self {
+        Self { path: format!("{step}{}", self.path), number: self.number, value: whole(self.value) }
     }
-    let is_root = at.is_empty();
-    let mut below = |step: Step, shape: Shape<'_>, value: &Value| {
-        at.push(step);
-        collect(shape, value, at, places);
-        at.pop();
-    };
+}
+
+/// A value with each of the hard numbers that it takes in the place of each of its numbers: those that it has, and those that it could have.
+/// What is on the way to a number is made where it is missing.
+fn variants(shape: Shape<'_>, value: &Value, depth: usize, places: &mut usize) -> Vec<Variant> {
+    if depth > DEPTH_MAX || *places >= PLACES_MAX {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
     match value {
         Value::Object(fields) => {
-            let is_written = |name: &str| !is_root || !NOT_WRITTEN.contains(&name);
-            for (name, value) in fields.iter().filter(|(name, _)| is_written(name)) {
-                if let Some(shape) = shape.member(name) {
-                    below(Step::Field(name.clone()), shape, value);
-                }
-            }
-            let absent = shape.fields().filter(|(name, _)| !fields.contains_key(*name) && is_written(name));
-            for (name, shape) in absent {
-                let nothing = if shape.type_name() == Some("object") { json!({}) } else { Value::Null };
-                below(Step::Field(name.clone()), shape, &nothing);
+            let is_written = |name: &str| depth > 0 || !NOT_WRITTEN.contains(&name);
+            let nothing = |shape: Shape<'_>| match shape.type_name() {
+                Some("object") => json!({}),
+                _ => Value::Null,
+            };
+            let present =
+                fields.iter().filter_map(|(name, value)| Some((name, shape.member(name)?, value.clone())));
+            let absent = shape.fields().filter(|(name, _)| !fields.contains_key(*name));
+            let absent = absent.map(|(name, shape)| (name, shape, nothing(shape)));
+            for (name, shape, value) in present.chain(absent).filter(|(name, ..)| is_written(name)) {
+                let whole = |value| {
+                    let mut fields = fields.clone();
+                    fields.insert(name.clone(), value);
+                    Value::Object(fields)
+                };
+                let below = variants(shape, &value, depth + 1, places).into_iter();
+                found.extend(below.map(|variant| variant.within(&format!(".{name}"), whole)));
             }
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                below(Step::Item(index), shape.items(), item);
+                let whole = |value| {
+                    let mut items = items.clone();
+                    if let Some(item) = items.get_mut(index) {
+                        *item = value;
+                    }
+                    Value::Array(items)
+                };
+                let below = variants(shape.items(), item, depth + 1, places).into_iter();
+                found.extend(below.map(|variant| variant.within(&format!("[{index}]"), whole)));
             }
         }
         _ => {
@@ -164,31 +163,13 @@ fn collect(shape: Shape<'_>, value: &Value, at: &mut Vec<Step>, places: &mut Vec
                 }
                 _ => generate::hard(shape),
             };
-            if !hard.is_empty() {
-                places.push((at.clone(), hard));
-            }
+            *places += usize::from(!hard.is_empty());
+            let variant =
+                |number: Number| Variant { path: String::new(), value: number.clone().into(), number };
+            found.extend(hard.into_iter().map(variant));
         }
     }
-}
-
-/// The root with another number. What is on the way there is made where it is missing.
-fn with(root: &Value, place: &[Step], number: &Number) -> Value {
-    let mut whole = root.clone();
-    let mut value = &mut whole;
-    for step in place {
-        value = match step {
-            Step::Field(name) => {
-                if !value.is_object() {
-                    *value = json!({});
-                }
-                &mut value[name.as_str()]
-            }
-            // Only items that there are become places.
-            Step::Item(index) => &mut value[*index],
-        };
-    }
-    *value = number.clone().into();
-    whole
+    found
 }
 
 #[cfg(test)]
@@ -236,16 +217,16 @@ mod tests {
     #[test]
     fn each_number_that_a_root_has_or_could_have_is_tried() {
         let schema = schema();
-        let all = variants(Shape::new(&Value::Null, &schema), &root());
-        let mut places: Vec<String> = all.iter().map(|(place, _)| dotted(place)).collect();
+        let all = variants(Shape::new(&Value::Null, &schema), &root(), 0, &mut 0);
+        let mut places: Vec<&str> = all.iter().map(|variant| variant.path.as_str()).collect();
         places.dedup();
         assert_eq!(
             places,
-            ["spec.more.deep[0].rate", "spec.ports[0].number", "spec.weight", "spec.limits.bytes"],
+            [".spec.more.deep[0].rate", ".spec.ports[0].number", ".spec.weight", ".spec.limits.bytes"],
             "neither what is the host's, nor what is the guest's, nor what takes no hard number"
         );
-        let (place, number) = all.last().unwrap();
-        assert_eq!(with(&root(), place, number)["spec"]["limits"], json!({"bytes": number}));
+        let last = all.last().unwrap();
+        assert_eq!(last.value["spec"]["limits"], json!({"bytes": last.number}));
     }
 
     #[test]

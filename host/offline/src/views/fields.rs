@@ -3,11 +3,6 @@
 use pintle_core::number;
 use serde_json::Value;
 
-/// The steps of a path: `spec.containers`.
-pub fn steps(path: &str) -> Vec<String> {
-    path.split('.').map(ToOwned::to_owned).collect()
-}
-
 /// A value in the form in which it is compared: null is absent, and 1.0 is 1, as to an API server.
 pub fn normal(value: &Value) -> Value {
     match value {

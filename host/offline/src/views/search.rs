@@ -18,8 +18,7 @@ use proptest::{
 use serde_json::{Map, Value};
 
 use super::{
-    fields,
-    laws::{self, Broken, Functions, Write},
+    laws::{self, Broken, Functions},
     view::View,
 };
 
@@ -52,8 +51,9 @@ pub fn search(view: &View<'_>, guest: &impl Functions, given: &[Value], seed: u6
         return Searched { broken: Some(broken), ..Searched::default() };
     }
     let declared = view.manifest.reads.iter().chain(&view.manifest.writes);
-    let paths: Vec<Vec<String>> = declared.map(|path| fields::steps(path)).collect();
-    let backing = view.backing.shape().map(|(shape, always, is_namespaced)| {
+    let paths: Vec<Vec<String>> =
+        declared.map(|path| path.split('.').map(ToOwned::to_owned).collect()).collect();
+    let backing = view.backing_shape().map(|(shape, always, is_namespaced)| {
         objects(view, Values::of_objects(shape, &paths, always), is_namespaced)
     });
     let mut searched = Searched::default();
@@ -74,8 +74,8 @@ pub fn search(view: &View<'_>, guest: &impl Functions, given: &[Value], seed: u6
     if view.manifest.is_writable() && searched.broken.is_none() {
         let refused = Cell::new(0);
         let store = |(written, current): &(Value, Option<Value>)| {
-            let write = laws::written(view, guest, written, current.as_ref())?;
-            refused.set(refused.get() + usize::from(write == Write::Refused));
+            let is_stored = laws::written(view, guest, written, current.as_ref())?;
+            refused.set(refused.get() + usize::from(!is_stored));
             Ok(1)
         };
         let tried = match &backing {
@@ -88,20 +88,15 @@ pub fn search(view: &View<'_>, guest: &impl Functions, given: &[Value], seed: u6
     searched
 }
 
-/// What came of trying something.
-#[derive(Default)]
-struct Tried {
-    count: usize,
-    broken: Option<Broken>,
-    unmade: Option<Reason>,
-}
+/// What came of trying something: how much was tried, the law that is broken, and why no more was tried.
+type Tried = (usize, Option<Broken>, Option<Reason>);
 
 impl Searched {
     /// Takes note of what was tried, and says how much it was.
-    fn note(&mut self, tried: Tried) -> usize {
-        self.broken = self.broken.take().or(tried.broken);
-        self.unmade.extend(tried.unmade.map(|reason| format!("not enough objects could be made: {reason}")));
-        tried.count
+    fn note(&mut self, (count, broken, unmade): Tried) -> usize {
+        self.broken = self.broken.take().or(broken);
+        self.unmade.extend(unmade.map(|reason| format!("not enough objects could be made: {reason}")));
+        count
     }
 }
 
@@ -143,13 +138,13 @@ fn tried<S: Strategy>(
     while counted.get() < count {
         let tree = match strategy.new_tree(&mut runner) {
             Ok(tree) => tree,
-            Err(reason) => return Tried { count: counted.get(), broken: None, unmade: Some(reason) },
+            Err(reason) => return (counted.get(), None, Some(reason)),
         };
         if let Err(TestError::Fail(..)) = runner.run_one(tree, case) {
             break;
         }
     }
-    Tried { count: counted.get(), broken: broken.into_inner(), unmade: None }
+    (counted.get(), broken.into_inner(), None)
 }
 
 fn runner(seed: u64) -> TestRunner {

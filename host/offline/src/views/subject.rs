@@ -3,7 +3,7 @@
 use std::{cell::RefCell, time::Duration};
 
 use pintle_core::reasons;
-use pintle_engine::{CallError, CallLimits, Views};
+use pintle_engine::{CallError, CallLimits, ShowAnswer, Views};
 use pintle_schema::config_schema;
 use pintle_wit::{
     Failure,
@@ -53,35 +53,33 @@ impl<'a> ViewGuest<'a> {
         self.trapped.borrow().clone()
     }
 
-    /// How long it takes to show objects, and how much fuel where it is counted, by this module: it may be loaded otherwise than the one
-    /// under test.
+    /// How long it takes to show objects, and how much fuel.
     ///
     /// # Errors
     /// When there is no answer about any of them.
-    pub fn cost(&self, module: &Views, objects: &[Value]) -> Result<(Duration, u64), Unanswered> {
+    pub fn cost(&self, objects: &[Value]) -> Result<(Duration, u64), Unanswered> {
         let (mut duration, mut fuel) = (Duration::ZERO, 0);
-        for batch in batches(&self.seen(objects)) {
-            let request = self.request(batch);
-            let answer = module.show(&request, batch.len(), &CallLimits::default());
-            let stats = answer.map_err(|error| self.unanswered("show", &request, error))?.stats;
-            duration += stats.duration;
-            fuel += stats.fuel.unwrap_or_default();
-        }
+        self.show_each(objects, |answer| {
+            duration += answer.stats.duration;
+            fuel += answer.stats.fuel.unwrap_or_default();
+        })?;
         Ok((duration, fuel))
     }
 
-    /// Objects as the guest sees them: without what is the host's, and cut to what the view declares.
-    fn seen(&self, objects: &[Value]) -> Vec<Value> {
-        objects.iter().map(|object| self.view.seen(object)).collect()
-    }
-
-    fn request(&self, objects: &[Value]) -> String {
-        text_of(&ShowRequest {
-            view: self.view.manifest.name.clone(),
-            config: self.config.clone(),
-            objects: objects.to_vec(),
-            ..ShowRequest::default()
-        })
+    /// Asks about objects, as many at a time as fit into a request.
+    fn show_each(&self, objects: &[Value], mut see: impl FnMut(ShowAnswer)) -> Result<(), Unanswered> {
+        let seen: Vec<Value> = objects.iter().map(|object| self.view.seen(object)).collect();
+        for batch in batches(&seen) {
+            let request = text_of(&ShowRequest {
+                view: self.view.manifest.name.clone(),
+                config: self.config.clone(),
+                objects: batch.to_vec(),
+                ..ShowRequest::default()
+            });
+            let answer = self.module.show(&request, batch.len(), &CallLimits::default());
+            see(answer.map_err(|error| self.unanswered("show", &request, error))?);
+        }
+        Ok(())
     }
 
     fn unanswered(&self, function: &'static str, request: &str, error: CallError) -> Unanswered {
@@ -93,13 +91,10 @@ impl<'a> ViewGuest<'a> {
 impl Functions for ViewGuest<'_> {
     fn show(&self, objects: &[Value]) -> Result<Shown, Unanswered> {
         let mut shown = Shown { items: Vec::new(), text: String::new() };
-        for batch in batches(&self.seen(objects)) {
-            let request = self.request(batch);
-            let answer = self.module.show(&request, batch.len(), &CallLimits::default());
-            let answer = answer.map_err(|error| self.unanswered("show", &request, error))?;
+        self.show_each(objects, |answer| {
             shown.items.extend(answer.response.items);
             shown.text.push_str(&answer.text);
-        }
+        })?;
         Ok(shown)
     }
 

@@ -25,23 +25,16 @@ pub struct View<'a> {
     pub manifest: &'a ViewManifest,
     /// The schema of what it shows.
     pub shown: Structural,
-    /// What is known of the backing kind.
-    pub backing: BackingKind,
+    /// The schema of the backing kind, if it is a kind of Kubernetes, or its CRD is known.
+    backing: Option<Value>,
+    /// The same of a custom kind, compiled.
+    custom: Option<Structural>,
+    /// Whether objects of the backing kind live in namespaces.
+    is_namespaced: bool,
     /// How a gateway maps its objects.
     pub lens: Lens,
     /// What a gateway keeps of backing objects.
     cut: Cut,
-}
-
-/// What is known of a backing kind.
-#[derive(Debug)]
-pub struct BackingKind {
-    /// The schema of its objects, if it is a kind of Kubernetes, or its CRD is known.
-    schema: Option<Value>,
-    /// The same of a custom kind, compiled.
-    custom: Option<Structural>,
-    /// Whether its objects live in namespaces.
-    is_namespaced: bool,
 }
 
 impl<'a> View<'a> {
@@ -52,19 +45,27 @@ impl<'a> View<'a> {
     /// When a schema is none.
     pub fn new(manifest: &'a ViewManifest, crds: &[Document]) -> Result<Self, Failure> {
         let shown = structural(manifest.schema().unwrap_or(&Value::Null), "the schema of the view")?;
-        let backing = BackingKind::of(manifest, crds)?;
         let kind = &manifest.backing;
+        let crd = setting::crd_of(crds.iter().map(|crd| &crd.value), kind);
+        let is_namespaced = crd.as_ref().map_or(!setting::is_cluster_scoped(kind), |crd| crd.namespaced);
+        let declared = crd.map(|crd| {
+            let schema = crd.version.pointer("/schema/openAPIV3Schema").cloned();
+            schema.unwrap_or_else(|| json!({"type": "object"}))
+        });
+        let compiled = declared.as_ref().map(|schema| structural(schema, "the CRD of the backing kind"));
+        let custom = compiled.transpose()?;
         let backing_of_lens = Backing {
             api_version: kind.api_version.clone(),
             kind: kind.kind.clone(),
             // Nobody is asked for it without a cluster.
             plural: String::new(),
-            namespaced: backing.is_namespaced,
+            namespaced: is_namespaced,
         };
         let served = Served::of(manifest, backing_of_lens, Verb::ALL.to_vec());
         let lens = Lens::new(&manifest.name, served, Access::default(), Vec::new(), Epoch::default());
         let cut = Cut::new(manifest.reads.iter().chain(&manifest.writes));
-        Ok(Self { manifest, shown, backing, lens, cut })
+        let backing = declared.or_else(|| builtin::schema(kind));
+        Ok(Self { manifest, shown, backing, custom, is_namespaced, lens, cut })
     }
 }
 
@@ -73,42 +74,28 @@ fn structural(schema: &Value, whose: &str) -> Result<Structural, Failure> {
         .map_err(|unsupported| Failure::terminal(reasons::INVALID, format!("{whose}: {unsupported}")))
 }
 
-impl BackingKind {
-    fn of(manifest: &ViewManifest, crds: &[Document]) -> Result<Self, Failure> {
-        let kind = &manifest.backing;
-        let Some(version) = setting::crd_of(crds.iter().map(|crd| &crd.value), kind) else {
-            let is_namespaced = !setting::is_cluster_scoped(kind);
-            return Ok(Self { schema: builtin::schema(kind), custom: None, is_namespaced });
-        };
-        let schema = version.version.pointer("/schema/openAPIV3Schema").cloned();
-        let schema = schema.unwrap_or_else(|| json!({"type": "object"}));
-        let custom = Some(structural(&schema, "the CRD of the backing kind")?);
-        Ok(Self { schema: Some(schema), custom, is_namespaced: version.namespaced })
-    }
-
-    /// The schema, with the fields that are there although it does not require them, and whether the objects live in namespaces.
-    pub(super) fn shape(&self) -> Option<(Shape<'_>, &'static [&'static str], bool)> {
-        let schema = self.schema.as_ref()?;
+impl View<'_> {
+    /// The schema of the backing kind, with the fields that are there although it does not require them, and whether the objects live in
+    /// namespaces.
+    pub(super) fn backing_shape(&self) -> Option<(Shape<'_>, &'static [&'static str], bool)> {
+        let schema = self.backing.as_ref()?;
         if self.custom.is_some() {
             return Some((Shape::new(&Value::Null, schema), &[], self.is_namespaced));
         }
         // The API server always writes the spec and the status of its own kinds.
         Some((Shape::new(builtin::definitions(), schema), &["spec", "status"], self.is_namespaced))
     }
-}
 
-impl View<'_> {
     /// Sets the defaults that the CRD of the backing kind has.
     pub(super) fn fill_in_backing(&self, object: &mut Value) {
-        if let Some(structural) = &self.backing.custom {
+        if let Some(structural) = &self.custom {
             structural.default(object);
         }
     }
 
     /// Whether the CRD of the backing kind allows an object. Fields that it does not declare count for nothing.
     pub(super) fn is_backing(&self, object: &Value) -> bool {
-        let custom = self.backing.custom.as_ref();
-        custom.is_none_or(|structural| structural.validate(object, None).is_empty())
+        self.custom.as_ref().is_none_or(|structural| structural.validate(object, None).is_empty())
     }
 
     /// Whether an object is one of the view: it has no field that the schema does not have, and every value is allowed.

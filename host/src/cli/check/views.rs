@@ -15,7 +15,7 @@ use pintle_offline::{
     },
 };
 use pintle_wit::Failure;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cli::{output, problem::Problem};
 
@@ -36,16 +36,14 @@ pub(super) struct ViewTrial {
 
 /// Tries the laws of every view of a module, on the objects of its backing kind among those given and on as many as are to be made of a seed.
 pub(super) fn tried(
-    by_time: &Views,
-    by_fuel: &Views,
+    views: &Views,
     crds: &[Document],
     given: &[Document],
     (seed, count): (u64, usize),
 ) -> Vec<ViewTrial> {
-    let views = by_fuel.manifest().views.iter();
-    let tried = views.map(|view| {
+    let tried = views.manifest().views.iter().map(|view| {
         let trial = ViewTrial { name: view.name.clone(), seed, ..ViewTrial::default() };
-        let guest = match ViewGuest::new(by_fuel, &view.name, Value::Null, crds) {
+        let guest = match ViewGuest::new(views, &view.name, Value::Null, crds) {
             Ok(guest) => guest,
             Err(failure) => return ViewTrial { failure: Some(failure), ..trial },
         };
@@ -53,24 +51,21 @@ pub(super) fn tried(
         let given: Vec<Value> = given.filter(|value| object::kind(value) == view.backing).cloned().collect();
         let searched = search::search(&guest.view, &guest, &given, seed, count);
         let sample = if given.is_empty() { &searched.sample } else { &given };
-        let cost = cost(&guest, by_time, by_fuel, sample);
+        let cost = cost(&guest, sample);
         let failure = searched.broken.as_ref().map(Broken::failure);
         ViewTrial { searched, cost, failure, ..trial }
     });
     tried.collect()
 }
 
-/// What showing an object costs: microseconds as in a cluster, where nobody counts instructions, and fuel.
-fn cost(guest: &ViewGuest<'_>, by_time: &Views, by_fuel: &Views, sample: &[Value]) -> Option<(f64, u64)> {
+/// What showing an object costs: microseconds, and fuel.
+fn cost(guest: &ViewGuest<'_>, sample: &[Value]) -> Option<(f64, u64)> {
+    let rounds = (0..TIMED_ROUNDS).filter_map(|_| guest.cost(sample).ok());
+    let mut rounds: Vec<(Duration, u64)> = rounds.collect();
+    rounds.sort();
+    let (middle, fuel) = rounds.get(rounds.len() / 2)?;
     let count = sample.len();
-    let (_, fuel) = guest.cost(by_fuel, sample).ok()?;
-    let fuel = fuel.checked_div(count as u64)?;
-    // A round that the machine held up until its deadline says nothing.
-    let rounds = (0..TIMED_ROUNDS).filter_map(|_| Some(guest.cost(by_time, sample).ok()?.0));
-    let mut durations: Vec<Duration> = rounds.collect();
-    durations.sort();
-    let middle = durations.get(durations.len() / 2)?;
-    Some((middle.as_secs_f64() * 1e6 / count as f64, fuel))
+    Some((middle.as_secs_f64() * 1e6 / count as f64, fuel.checked_div(count as u64)?))
 }
 
 /// The laws that the objects of a golden case show to be broken. What a case expects is the matter of `pintle test`.
@@ -125,25 +120,5 @@ impl ViewTrial {
             broken.message
         );
         Ok(head + &output::yaml(&broken.example)?)
-    }
-
-    pub(super) fn data(&self) -> Value {
-        let searched = &self.searched;
-        let mut data = json!({
-            "name": self.name, "seed": self.seed, "objects": searched.objects, "writes": searched.writes,
-            "refusedWrites": searched.refused,
-        });
-        if let Some((microseconds, fuel)) = self.cost {
-            data["microsecondsPerObject"] = json!(microseconds);
-            data["fuelPerObject"] = fuel.into();
-        }
-        if !searched.unmade.is_empty() {
-            data["notes"] = json!(searched.unmade);
-        }
-        if let Some(broken) = &searched.broken {
-            data["broken"] =
-                json!({"law": broken.law.words(), "message": broken.message, "example": broken.example});
-        }
-        data
     }
 }

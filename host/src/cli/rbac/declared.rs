@@ -1,19 +1,20 @@
 //! [`Declared`]: what a module declares, as its file says or the status of a Module; and the plurals of the kinds in it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-};
+use std::{collections::BTreeSet, path::Path};
 
 use kube::{Api, Client};
 use pintle_api::Module;
+use pintle_core::object;
 use pintle_kubernetes::Cluster;
-use pintle_offline as offline;
+use pintle_offline::{self as offline, documents::Document};
 use pintle_wit::{
     Failure, Kind, Limits, Manifest, parse_manifest, parse_views_manifest, views::ViewsManifest,
 };
 
-use super::super::{live, missing::missing_in, module, problem::Problem};
+use super::{
+    super::{live, module, problem::Problem},
+    Plurals,
+};
 
 /// What a module declares.
 pub(super) struct Declared {
@@ -38,11 +39,10 @@ impl Declared {
 
     /// By the status of a Module, which has the manifest of its guest, or else that of its views.
     pub(super) async fn of_module(client: &Client, name: &str) -> Result<Self, Problem> {
-        let modules = Api::<Module>::all(client.clone());
-        let found = modules.get_opt(name).await;
+        let found = Api::<Module>::all(client.clone()).get_opt(name).await;
         let Some(module) = found.map_err(|error| live::problem(format!("Module {name}"), &error))? else {
             let hint = "see which there are with: kubectl get modules; the name of a file ends in .wasm, or has a folder before it";
-            return Err(missing_in(&modules, name).await.hint(hint));
+            return Err(Problem::new(format!("there is no Module {name}")).hint(hint));
         };
         let Some(manifest) = module.status.and_then(|status| status.manifest) else {
             return Err(Problem::failed(format!(
@@ -87,11 +87,8 @@ pub(super) fn union(modules: &[Declared]) -> Result<Manifest, Problem> {
 }
 
 /// The plurals of kinds that the API server serves. It is said of which kinds it serves none.
-pub(super) async fn served(
-    cluster: &Cluster,
-    kinds: BTreeSet<Kind>,
-) -> Result<BTreeMap<Kind, String>, Problem> {
-    let mut known = BTreeMap::new();
+pub(super) async fn served(cluster: &Cluster, kinds: BTreeSet<Kind>) -> Result<Plurals, Problem> {
+    let mut known = Plurals::new();
     for kind in kinds {
         let found = cluster.discover(&kind).await;
         let found = found.map_err(|error| {
@@ -99,7 +96,7 @@ pub(super) async fn served(
                 .hint("see which cluster is meant with: kubectl config current-context")
         })?;
         match found {
-            Some(resource) => _ = known.insert(kind, resource.plural),
+            Some(resource) => _ = known.insert((kind.group().to_owned(), kind.kind), resource.plural),
             None => eprintln!(
                 "note: the API server does not serve {kind}, so its plural is guessed; install its CRD, or set --plural"
             ),
@@ -109,20 +106,12 @@ pub(super) async fn served(
 }
 
 /// The plurals that `crd.yaml` beside a module has.
-pub(super) fn beside(file: &str) -> Result<BTreeMap<Kind, String>, Problem> {
-    let mut known = BTreeMap::new();
-    for document in module::crds_beside(Path::new(file), false)? {
-        let spec = &document.value["spec"];
-        let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
-        let (Some(group), Some(kind), Some(plural)) =
-            (text(&spec["group"]), text(&spec["names"]["kind"]), text(&spec["names"]["plural"]))
-        else {
-            continue;
-        };
-        for version in spec["versions"].as_array().into_iter().flatten() {
-            let version = version["name"].as_str().unwrap_or_default();
-            known.insert(Kind::new(format!("{group}/{version}"), &kind), plural.clone());
-        }
+pub(super) fn beside(file: &str) -> Result<Plurals, Problem> {
+    let mut known = Plurals::new();
+    for Document { value, .. } in module::crds_beside(Path::new(file), false)? {
+        let text = |path: &[&str]| object::text(&value["spec"], path).map(str::to_owned);
+        let group_and_kind = text(&["group"]).zip(text(&["names", "kind"]));
+        known.extend(group_and_kind.zip(text(&["names", "plural"])));
     }
     Ok(known)
 }

@@ -1,8 +1,8 @@
 //! The Views that rights are printed for: those in files, or one for each view of a module.
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
-use pintle_api::{Serve, ViewSpec};
+use pintle_api::ViewSpec;
 use pintle_core::{
     object,
     view::{
@@ -11,29 +11,20 @@ use pintle_core::{
     },
 };
 use pintle_offline::{ask, documents, setting};
-use pintle_wit::{Failure, views::ViewManifest};
+use pintle_wit::views::ViewManifest;
 
 use super::{super::problem::Problem, declared::Declared};
 
 /// One View for each view of these modules, as it is without anything in its spec that may be left out.
 pub(super) fn all(modules: &[Declared]) -> Result<Vec<Exposed>, Problem> {
-    let mut all: Vec<Exposed> = Vec::new();
-    for module in modules {
-        for view in module.views.iter().flat_map(|manifest| &manifest.views) {
-            let declared = as_declared(view, &[]);
-            let served =
-                declared.map_err(|failure| Problem::failed(format!("{}: {failure}", module.name)))?;
-            match all.iter_mut().find(|known| known.view == view.name) {
-                Some(known) => known.served.push(served),
-                None => all.push(Exposed {
-                    view: view.name.clone(),
-                    access: Access::default(),
-                    served: vec![served],
-                }),
-            }
-        }
-    }
-    Ok(all)
+    let views = || modules.iter().flat_map(|module| &module.views).flat_map(|manifest| &manifest.views);
+    let names: BTreeSet<&String> = views().map(|view| &view.name).collect();
+    let exposed = names.into_iter().map(|name| {
+        let served = views().filter(|view| view.name == *name).map(|view| as_declared(name, view, &[]));
+        let served = served.collect::<Result<Vec<Served>, Problem>>()?;
+        Ok(Exposed { view: name.clone(), access: Access::default(), served })
+    });
+    exposed.collect()
 }
 
 /// The Views in files, each as all of these modules serve it.
@@ -44,12 +35,16 @@ pub(super) fn in_files(modules: &[Declared], files: &[PathBuf]) -> Result<Vec<Ex
         let name = object::name(&document.value);
         let spec: ViewSpec = setting::spec_of(document, "View")
             .map_err(|failure| Problem::failed(format!("{}: {failure}", document.source)))?;
-        is_aggregated(name, &spec.serve)?;
-        let mut served = Vec::new();
-        for module in modules {
-            let declared = as_declared(view_of(module, name, &spec)?, &spec.verbs);
-            served.push(declared.map_err(|failure| Problem::failed(format!("View {name}: {failure}")))?);
+        if spec.serve.aggregated.is_none() {
+            return Err(Problem::failed(format!(
+                "View {name} serves documents (spec.serve.rest), which are read and written with the caller's own rights: there are no \
+                 rights to give to the gateway"
+            ))
+            .hint("who is to use it needs rights on the backing kind, as for kubectl"));
         }
+        let served =
+            modules.iter().map(|module| as_declared(name, view_of(module, name, &spec)?, &spec.verbs));
+        let served = served.collect::<Result<Vec<Served>, Problem>>()?;
         exposed.push(Exposed { view: name.to_owned(), access: spec.access, served });
     }
     if exposed.is_empty() {
@@ -75,26 +70,14 @@ fn view_of<'a>(module: &'a Declared, name: &str, spec: &ViewSpec) -> Result<&'a 
 }
 
 /// What a View of these verbs serves of a view. The plural of the backing kind is still to be found.
-fn as_declared(manifest: &ViewManifest, verbs: &[Verb]) -> Result<Served, Failure> {
-    let verbs = Verb::of_view(verbs, manifest)?;
-    rights::may_be_shown(&manifest.backing, manifest.is_writable())?;
+fn as_declared(view: &str, manifest: &ViewManifest, verbs: &[Verb]) -> Result<Served, Problem> {
+    let shown = rights::may_be_shown(&manifest.backing, manifest.is_writable());
+    let verbs = shown.and_then(|()| Verb::of_view(verbs, manifest));
+    let verbs = verbs.map_err(|failure| Problem::failed(format!("View {view}: {failure}")))?;
     let backing = Backing {
         api_version: manifest.backing.api_version.clone(),
         kind: manifest.backing.kind.clone(),
         ..Backing::default()
     };
     Ok(Served::of(manifest, backing, verbs))
-}
-
-/// Whether there are rights for a View.
-fn is_aggregated(name: &str, serve: &Serve) -> Result<(), Problem> {
-    match (&serve.aggregated, &serve.rest) {
-        (Some(_), _) => Ok(()),
-        (None, Some(_)) => Err(Problem::failed(format!(
-            "View {name} serves documents (spec.serve.rest), which are read and written with the caller's own rights: there are no \
-             rights to give to the gateway"
-        ))
-        .hint("who is to use it needs rights on the backing kind, as for kubectl")),
-        (None, None) => Err(Problem::failed(format!("View {name}: spec.serve: aggregated is missing"))),
-    }
 }

@@ -9,23 +9,23 @@ use super::{
 const OLD: &str = "farm-0.1.0";
 const NEW: &str = "farm-0.2.0";
 
-/// A Reconciler with this in force, and so many roots.
-fn reconciler(total: u32, active: Value) -> Reconciler {
+/// The status of a Reconciler with this in force, and nine roots.
+fn status(active: Value) -> ReconcilerStatus {
     let failing =
         condition(ROOTS_READY, "False", "Broken", "2 of 9 roots fail (2 Broken): n/a: Broken: it is broken");
-    let status = json!({"active": active, "roots": {"total": total, "ready": 0, "failing": 0}, "conditions": [failing]});
-    let spec = json!({"for": {"apiVersion": "a/v1", "kind": "A"}, "module": NEW});
-    serde_json::from_value(json!({"metadata": {"name": "r"}, "spec": spec, "status": status})).unwrap()
+    let status =
+        json!({"active": active, "roots": {"total": 9, "ready": 0, "failing": 0}, "conditions": [failing]});
+    serde_json::from_value(status).unwrap()
 }
 
-fn in_force(roots: Value) -> Value {
+fn with_roots(roots: Value) -> Value {
     json!({"module": NEW, "digest": "", "since": "", "roots": roots})
 }
 
 #[test]
 fn the_outcome_says_what_the_swap_did_to_roots_and_is_bad_when_some_fail_that_did_not_before() {
-    let before = reconciler(9, in_force(Value::Null));
-    let of = |before: &Reconciler, roots| reconciler(9, in_force(roots)).outcome(before);
+    let before = status(with_roots(Value::Null));
+    let of = |before: &ReconcilerStatus, roots| outcome_of_roots(before, &status(with_roots(roots)));
     let well = of(&before, json!({"reconciled": 9, "changed": 4, "failing": 0, "newlyFailing": 0}));
     assert_eq!(well, ("9 roots reconciled: 4 changed, 5 unchanged; 0 failing".into(), true));
     let (worse, is_well) =
@@ -39,7 +39,7 @@ fn the_outcome_says_what_the_swap_did_to_roots_and_is_bad_when_some_fail_that_di
     let as_before = json!({"reconciled": 9, "changed": 0, "failing": 2, "newlyFailing": 0});
     let (text, is_well) = of(&before, as_before.clone());
     assert!(is_well && text.contains("; 2 failing (as before)"), "{text}");
-    let (_, is_well) = of(&reconciler(9, Value::Null), as_before);
+    let (_, is_well) = of(&status(Value::Null), as_before);
     assert!(!is_well, "there was no module before");
 }
 
@@ -62,7 +62,7 @@ fn swap() -> Swap {
     Swap {
         what: ModuleUser::View("v".into()),
         module: NEW.into(),
-        wait: Some(Until::Roots),
+        wait: true,
         dry_run: false,
         timeout: Duration::ZERO,
         connect: Connect::default(),
@@ -71,22 +71,26 @@ fn swap() -> Swap {
 
 #[test]
 fn the_outcome_says_what_is_served_and_why_nobody_gets_at_it() {
-    let view = |conditions: &[Value]| read::<View>(&[seen(NEW, conditions)]).remove(0);
+    let view = |conditions: &[Value]| read::<Swapped>(&[seen(NEW, conditions)]).remove(0).status.unwrap();
     let broken = view(&[ready(), unregistered()]);
     let text = "llamas.farm.example.com v1alpha is served over LlamaRecords\n  \
                 Registered is False: APIServiceMissing: there is no APIService v2.farm.example.com";
-    assert_eq!(broken.outcome(&view(&[ready()])), (text.to_owned(), false));
-    assert_eq!(broken.outcome(&broken), (text.to_owned(), true), "it was not registered before either");
+    assert_eq!(outcome_of_view(&view(&[ready()]), &broken), (text.to_owned(), false));
+    assert_eq!(
+        outcome_of_view(&broken, &broken),
+        (text.to_owned(), true),
+        "it was not registered before either"
+    );
     let suspended = view(&[condition("Ready", "False", "Suspended", "spec.suspend is set")]);
     let text = "it is not served\n  Ready is False: Suspended: spec.suspend is set";
-    assert_eq!(suspended.outcome(&suspended), (text.to_owned(), true));
+    assert_eq!(outcome_of_view(&suspended, &suspended), (text.to_owned(), true));
 }
 
 #[tokio::test]
 async fn a_swap_waits_for_the_module_in_the_status_of_this_generation_and_ends_when_it_is_refused() {
     let of = async |view: Value, generation| {
         let (_server, client) = cluster(&[view]);
-        match swap().look(&Api::<View>::all(client), Some(generation)).await.unwrap() {
+        match swap().look(&swap().objects(&client), Some(generation)).await.unwrap() {
             Progress::Done => "done".to_owned(),
             Progress::Failed(why) => format!("failed: {why}"),
             Progress::Waiting(why) => format!("waiting: {why}"),
@@ -115,7 +119,7 @@ async fn a_swap_waits_for_the_module_in_the_status_of_this_generation_and_ends_w
 #[tokio::test]
 async fn a_swap_fails_when_the_gateway_says_nothing() {
     let (_server, client) = cluster(&[view_of_llamas(OLD, Some(OLD), &[ready()]), module(NEW, None)]);
-    let silent = swap().swap::<View>(&client).await.unwrap_err();
+    let silent = swap().swap(&client).await.unwrap_err();
     assert_eq!(
         silent.to_string(),
         "error: not done after 0 s: the host has not said anything of it yet\n\
@@ -127,7 +131,7 @@ async fn a_swap_fails_when_the_gateway_says_nothing() {
 #[tokio::test]
 async fn nothing_is_swapped_that_has_changed_since_it_was_read_but_for_its_status() {
     let (server, client) = cluster(&[view_of_llamas(OLD, Some(OLD), &[ready()])]);
-    let views = Api::<View>::all(client);
+    let views = swap().objects(&client);
     let change = |subresource: Option<&str>, patch: Value| {
         let target = pintle_core::object::reference(&view_of_llamas(OLD, None, &[]));
         let act = Act::Merge { target, subresource: subresource.map(Into::into), patch };
@@ -144,10 +148,8 @@ async fn nothing_is_swapped_that_has_changed_since_it_was_read_but_for_its_statu
 }
 
 #[test]
-fn a_view_is_named_as_kubectl_names_objects() {
-    for text in ["view/llamas", "views/llamas", "pview/llamas", "view.pintle.dev/llamas"] {
-        assert_eq!(user(text), Ok(ModuleUser::View("llamas".into())), "{text}");
-    }
+fn a_view_is_told_from_a_reconciler_by_what_stands_before_its_name() {
+    assert_eq!(user("view/llamas"), Ok(ModuleUser::View("llamas".into())));
     assert_eq!(user("llamas"), Ok(ModuleUser::Reconciler("llamas".into())));
     for path in ["./llamas", "view/", "view/a/b", "view/A", "guests/llamas", "/view/a"] {
         assert!(user(path).is_err(), "{path}");

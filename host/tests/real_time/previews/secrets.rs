@@ -70,7 +70,7 @@ fn has_no_secret(what: &str, text: &str) {
 async fn a_recorded_darkroom_with_keys_passes_and_has_none_of_them() {
     let recorded = record(&place()).await;
     assert!(recorded.secrets_replaced);
-    has_no_secret("what was recorded", &json!([recorded.objects, recorded.answer]).to_string());
+    has_no_secret("what was recorded", &json!(recorded.objects).to_string());
     let (case, result) = case::record(&recorded.guest, recorded.objects, &recorded.now).unwrap();
     assert!(result.passed(), "{:?} {:?}", result.problems, result.message);
     let case = serde_json::to_value(&case).unwrap();

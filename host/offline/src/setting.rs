@@ -275,7 +275,6 @@ pub fn call_limits(limits: &Limits) -> CallLimits {
         timeout: Duration::from_millis(share),
         memory_bytes: limits.memory_mebibytes as usize * 1024 * 1024,
         response: limits.response(),
-        ..defaults
     }
 }
 

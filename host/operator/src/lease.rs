@@ -20,7 +20,7 @@ use tracing::{debug, info, warn};
 use super::events::{Recorder, micro_time};
 
 /// The name of the Lease, and of the election in metrics and Events.
-pub(crate) const NAME: &str = "pintle";
+pub const NAME: &str = "pintle";
 
 /// A candidate at work. It renews the Lease that it holds until it is told to give it up.
 pub(crate) struct Candidate {

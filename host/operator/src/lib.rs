@@ -37,6 +37,7 @@ mod worker;
 
 pub use flags::Flags;
 pub use host::Host;
+pub use lease::NAME as LEASE;
 pub use metrics::Metrics;
 pub use run::run;
 pub use server::Readiness;

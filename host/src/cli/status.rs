@@ -10,6 +10,7 @@ use pintle_core::{
     reasons::{REGISTERED, ROOTS_READY},
 };
 use pintle_kubernetes::connect::Connect;
+use pintle_operator::LEASE;
 use pintle_runtime::clock;
 use pintle_wit::{Condition, ConditionStatus};
 
@@ -45,9 +46,6 @@ pub(super) struct Status {
     #[command(flatten)]
     connect: Connect,
 }
-
-/// The Lease that the leader among the hosts renews.
-const LEASE: &str = "pintle";
 
 /// How far the clocks of a host and of this machine may be apart.
 const CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_secs(30);

@@ -86,8 +86,10 @@ const INSTALL: &str = include_str!("../../../deploy/install.yaml");
 const GATEWAY: &str = include_str!("../../../deploy/gateway.yaml");
 
 /// What the host and the gateway make for themselves in their namespace.
-const MADE: [(&str, &str, &str); 2] =
-    [("coordination.k8s.io/v1", "Lease", "pintle"), ("v1", "Secret", pintle_gateway::tls::SECRET)];
+const MADE: [(&str, &str, &str); 2] = [
+    ("coordination.k8s.io/v1", "Lease", pintle_operator::LEASE),
+    ("v1", "Secret", pintle_gateway::tls::SECRET),
+];
 
 /// What is left.
 const STAYS: &str = "These stay:

@@ -133,7 +133,7 @@ pub fn search<S: Simulate>(
 ) -> anyhow::Result<Tally<S::Replicas>> {
     let tally = Mutex::new(Tally::<S::Replicas>::default());
     let broke = on_threads(effort.threads, plans, |number, replay| {
-        let Some(subject) = subject(subjects, &replay.scenario) else { return Ok(false) };
+        let Some(subject) = subject(subjects, &replay.scenario) else { return Ok(None) };
         let is_again = effort.again_every > 0 && number.is_multiple_of(effort.again_every);
         let outcome = run(subject, replay, is_again)?;
         let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,15 +142,16 @@ pub fn search<S: Simulate>(
         let (done, failed) = (tally.plans, tally.failed);
         drop(tally);
         progress(done, failed);
-        Ok(outcome.broken.is_some())
+        Ok(outcome.broken)
     })?;
     let mut tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    for (replay, _) in plans.iter().zip(broke).filter(|(_, broke)| *broke) {
+    for (replay, broken) in plans.iter().zip(broke) {
+        let Some(broken) = broken else { continue };
         if tally.failures.len() >= effort.failures_max {
             break;
         }
         if let Some(subject) = subject(subjects, &replay.scenario) {
-            let failure = shorten(subject, replay)?;
+            let failure = shorten(subject, replay, broken)?;
             // Several plans may shorten to the same one.
             if !tally.failures.iter().any(|other| other.replay == failure.replay) {
                 tally.failures.push(failure);
@@ -220,8 +221,11 @@ fn said(panic: &(dyn Any + Send)) -> &str {
 fn shorten<S: Simulate>(
     subject: &Subject<S>,
     replay: &Replay<FaultOf<S>>,
+    broken: Broken<<S::Replicas as Replicas>::Property>,
 ) -> anyhow::Result<Failure<S::Replicas>> {
-    let outcome = subject.run(replay.seed, &replay.plan)?;
+    let mut outcome = subject.run(replay.seed, &replay.plan)?;
+    // One run alone does not show that two differ.
+    outcome.broken.get_or_insert(broken);
     let mut failure = Failure { replay: replay.clone(), outcome };
     let mut shorter = VecDeque::from(AnyFault::shorter(replay));
     while let Some(replay) = shorter.pop_front() {

@@ -104,7 +104,7 @@ impl Reading {
 }
 
 async fn until(is_so: impl Fn() -> bool) {
-    for _ in 0..1000 {
+    for _ in 0..60_000 {
         if is_so() {
             return;
         }

@@ -45,7 +45,7 @@ fn status(store: &Store, budget: &Value) -> Value {
     let mut status = json!({
         "currentHealthy": healthy, "desiredHealthy": desired, "disruptionsAllowed": allowed, "expectedPods": expected,
         "observedGeneration": generation, "conditions": [{
-            "type": "DisruptionAllowed", "status": is, "reason": reason, "message": "",
+            "type": "DisruptionAllowed", "status": is, "reason": reason,
             "observedGeneration": generation, "lastTransitionTime": time,
         }],
     });

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::send;
 
 fn server() -> ApiServer {
-    super::server().0
+    ApiServer::new(Options::default())
 }
 
 fn settle(server: &ApiServer) {

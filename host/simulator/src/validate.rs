@@ -212,9 +212,12 @@ fn service(live: Option<&Value>, next: &Value, found: &mut Vec<Cause>) {
             Some(name) if !names.insert(name) => found.push(duplicate(&format!("{at}.name"), &port["name"])),
             _ => {}
         }
-        if !port["port"].as_i64().is_some_and(|number| (1..=65_535).contains(&number)) {
-            let why = "must be between 1 and 65535, inclusive";
-            found.push(invalid(&format!("{at}.port"), &port["port"], why));
+        // A target may be a name, too.
+        for field in ["port", "targetPort"].into_iter().filter(|field| !port[field].is_string()) {
+            if !port[field].as_i64().is_some_and(|number| (1..=65_535).contains(&number)) {
+                let why = "must be between 1 and 65535, inclusive";
+                found.push(invalid(&format!("{at}.{field}"), &port[field], why));
+            }
         }
     }
     if kind != "LoadBalancer" && items(&next["status"]["loadBalancer"]["ingress"]).next().is_some() {

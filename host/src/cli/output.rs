@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use serde::Serialize;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
@@ -19,6 +20,13 @@ pub enum Data {
     Yaml,
     /// JSON, indented.
     Json,
+}
+
+/// A bar of how many roots are done, on stderr. It is drawn on a terminal alone, and goes when it is dropped.
+pub fn roots_bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} roots");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(0).with_style(style).with_finish(ProgressFinish::AndClear)
 }
 
 /// A value in a form of data, with a line end.

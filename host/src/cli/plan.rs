@@ -116,13 +116,17 @@ impl Plan {
             root: self.root.clone(),
             server: self.server,
         };
+        let bar = output::roots_bar();
         let mut roots: Vec<PlannedRoot> = Vec::new();
-        let mut tell = |told: Told| {
-            if let Told::Root(root) = told {
-                roots.push(*root);
+        let mut tell = |told: Told| match told {
+            Told::Progress { done, total } => {
+                bar.set_length(total as u64);
+                bar.set_position(done as u64);
             }
+            Told::Root(root) => roots.push(*root),
         };
         let planned = preview.plan(&seeing::caller(&client), &request, &mut tell).await;
+        drop(bar);
         let summary = planned.map_err(seeing::problem)?;
         roots.sort_by_key(|root| (root.root.namespace.clone(), root.root.name.clone()));
         output::print(&match self.output {

@@ -303,6 +303,7 @@ impl Swap {
         before: &ReconcilerStatus,
     ) -> Result<(String, bool), Problem> {
         let (mut last, mut moved_at) = (None, clock::monotonic());
+        let bar = output::roots_bar();
         loop {
             let status = self.read(objects).await?.status.unwrap_or_default();
             if in_force(&status) != Some(self.module.as_str()) {
@@ -313,7 +314,11 @@ impl Swap {
                 moved_at = now;
             }
             let (said, is_well) = match self.what {
-                ModuleUser::Reconciler(_) => outcome_of_roots(before, &status),
+                ModuleUser::Reconciler(_) => {
+                    bar.set_length(total.into());
+                    bar.set_position(active.reconciled.into());
+                    outcome_of_roots(before, &status)
+                }
                 ModuleUser::View(_) => outcome_of_view(before, &status),
             };
             let is_moving = status.is_moving();

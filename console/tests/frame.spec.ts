@@ -9,7 +9,7 @@ const isLive = (page: Page) => expect(page.getByText('Live', { exact: true })).t
 async function goTo(page: Page, title: string): Promise<void> {
   await page.keyboard.press('Control+k');
   await page.keyboard.type(title.toLowerCase());
-  await expect(page.getByRole('option', { selected: true })).toContainText(title);
+  await expect(page.getByRole('dialog').getByRole('option', { selected: true })).toContainText(title);
   await page.keyboard.press('Enter');
   await expect(heading(page, title)).toBeFocused();
 }

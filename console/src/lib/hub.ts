@@ -7,7 +7,7 @@ import type { Problem } from './api';
 import { delay } from './backoff';
 import type { K8sObject } from './kubernetes';
 import { Changes, mergeRows, rowKey } from './merge';
-import { readEvents } from './sse';
+import { type Message, readEvents } from './sse';
 
 /** What a page wants to be kept told of: the rows of a kind, one whole object, or the children of a root. */
 export interface Query extends KindPath {
@@ -461,7 +461,7 @@ export class Hub {
   }
 
   /** Takes in what the stream said; why it will end, if it said so. */
-  #messages(watches: Watch[], messages: { event: string; data: string }[]): string | null {
+  #messages(watches: Watch[], messages: Message[]): string | null {
     const changed = new Map<Watch, Changes>();
     const told = new Set<Watch>();
     let bye: string | null = null;
@@ -493,7 +493,7 @@ export class Hub {
     return bye;
   }
 
-  #event(watch: Watch, event: string, said: Said, changed: Map<Watch, Changes>): void {
+  #event(watch: Watch, event: string | undefined, said: Said, changed: Map<Watch, Changes>): void {
     // A watch that is being listed anew takes nothing from the stream before.
     if (!watch.listed) return;
     if (said.resourceVersion) watch.version = said.resourceVersion;
@@ -518,7 +518,7 @@ export class Hub {
     if (watch.state !== 'live') this.#setState(watch, 'live');
   }
 
-  #clusterEvent(watch: Watch, event: string, said: Said): Watch {
+  #clusterEvent(watch: Watch, event: string | undefined, said: Said): Watch {
     if (said.resourceVersion) watch.version = said.resourceVersion;
     const one = said.row as ClusterEvent | undefined;
     if (event === 'bookmark') watch.seen = true;

@@ -1,7 +1,7 @@
 // One Reconciler: what is in force and what waits, what its logic may do, and its roots.
 import { useState } from 'preact/hooks';
 import { callObject } from '../../api/objects';
-import { asProblem, type Problem } from '../../lib/api';
+import { useAct } from '../../lib/act';
 import { useCan } from '../../lib/can';
 import { useAction } from '../../lib/keys';
 import type { K8sObject, ReconcilerSpec, ReconcilerStatus } from '../../lib/kubernetes';
@@ -17,7 +17,7 @@ import { statefulOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { Tabs } from '../../ui/tabs';
 import { beginning } from '../../ui/text';
-import { toast } from '../../ui/toast';
+import { toast, toastProblem } from '../../ui/toast';
 import { YamlView } from '../../ui/yaml';
 import { Config } from './config-view';
 import { planPage, RECONCILERS_PAGE } from './paths';
@@ -101,50 +101,34 @@ function Allowed({ name, spec }: { name: string; spec: ReconcilerSpec }) {
 
 /** Asks before the work stops; nothing is deleted. */
 function SuspendDialog({ name, total, onClose }: { name: string; total: number; onClose: () => void }) {
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const suspend = async () => {
-    setBusy(true);
-    const refused = await setSuspended(name, true);
-    setBusy(false);
-    if (refused) setProblem(refused);
-    else onClose();
-  };
+  const { run, busy, problem } = useAct(async () => {
+    await setSuspended(name, true);
+    onClose();
+  });
   return (
-    <Dialog title={`Suspend ${name}?`} onClose={onClose} onSubmit={() => void suspend()} actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" variant="primary" busy={busy}>Suspend</Button></>}>
+    <Dialog title={`Suspend ${name}?`} onClose={onClose} onSubmit={run} actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" variant="primary" busy={busy}>Suspend</Button></>}>
       <p>No root of it is reconciled until it is resumed: children and statuses of {count(total, 'root')} stay as they are. Nothing is deleted.</p>
       {problem && <ProblemView problem={problem} />}
     </Dialog>
   );
 }
 
-async function setSuspended(name: string, suspend: boolean): Promise<Problem | null> {
-  try {
-    await callObject('patchObject', { ...RECONCILERS, name }, { body: { spec: { suspend } } });
-    toast(suspend ? `${name} is suspended.` : `${name} is resumed.`);
-    return null;
-  } catch (error) {
-    return asProblem(error);
-  }
+async function setSuspended(name: string, suspend: boolean): Promise<void> {
+  await callObject('patchObject', { ...RECONCILERS, name }, { body: { spec: { suspend } } });
+  toast(suspend ? `${name} is suspended.` : `${name} is resumed.`);
 }
 
 function Actions({ name, spec, status }: { name: string; spec: ReconcilerSpec; status: ReconcilerStatus }) {
   const can = useCan({ verb: 'patch', group: RECONCILERS.group, resource: RECONCILERS.plural, name });
   const [asks, setAsks] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const resume = async () => {
-    setBusy(true);
-    const problem = await setSuspended(name, false);
-    setBusy(false);
-    if (problem) toast(problem.detail, 'bad');
-  };
+  const { run: resume, busy } = useAct(() => setSuspended(name, false).catch(toastProblem));
   const isSuspended = spec.suspend === true;
   useAction({ id: 'reconciler-plan', title: `Plan a swap of ${name}`, key: 'p', group: 'Reconciler', run: () => navigate(planPage(name)) });
-  useAction({ id: 'reconciler-suspend', title: isSuspended ? `Resume ${name}` : `Suspend ${name}`, group: 'Reconciler', run: () => (isSuspended ? void resume() : setAsks(true)), when: can.value === true });
+  useAction({ id: 'reconciler-suspend', title: isSuspended ? `Resume ${name}` : `Suspend ${name}`, group: 'Reconciler', run: () => (isSuspended ? resume() : setAsks(true)), when: can.value === true });
   const why = can.value === false ? 'You may not change this Reconciler.' : undefined;
   return (
     <>
-      {isSuspended ? <Button icon="play" busy={busy} disabled={can.value !== true} title={why} onClick={() => void resume()}>Resume</Button> : <Button icon="pause" disabled={can.value !== true} title={why} onClick={() => setAsks(true)}>Suspend</Button>}
+      {isSuspended ? <Button icon="play" busy={busy} disabled={can.value !== true} title={why} onClick={resume}>Resume</Button> : <Button icon="pause" disabled={can.value !== true} title={why} onClick={() => setAsks(true)}>Suspend</Button>}
       <LinkButton variant="primary" icon="swap" href={planPage(name)}>Plan a swap</LinkButton>
       {asks && <SuspendDialog name={name} total={status.roots?.total ?? 0} onClose={() => setAsks(false)} />}
     </>

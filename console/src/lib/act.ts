@@ -1,0 +1,20 @@
+// What a button does: whether it goes on, and why it failed.
+import { useState } from 'preact/hooks';
+import { asProblem, type Problem } from './api';
+
+export interface Act {
+  run: () => void;
+  busy: boolean;
+  problem: Problem | null;
+}
+
+export function useAct(work: () => Promise<void>): Act {
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const run = () => {
+    setBusy(true);
+    setProblem(null);
+    void work().catch((error: unknown) => setProblem(asProblem(error))).finally(() => setBusy(false));
+  };
+  return { run, busy, problem };
+}

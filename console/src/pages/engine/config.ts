@@ -1,10 +1,6 @@
 // The config of a Reconciler as it is edited: what a patch has to say, and where a refusal belongs.
 import type { Json } from '../../api/generated';
-import { mergePatch } from '../../forms/path';
-
-function isObject(value: Json | undefined): value is { [key: string]: Json } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+import { isObject, mergePatch } from '../../forms/path';
 
 /** Nothing, null and an empty object are all no config. */
 export function configOf(value: Json | undefined): Json | undefined {

@@ -10,6 +10,7 @@ import { sources } from './system';
 const of = (page: ComponentType<PageProps>): { default: ComponentType<PageProps> } => ({ default: page });
 
 const forms = () => import('./forms');
+const kind = () => import('./kind');
 const KIND = '/kinds/:group/:version/:plural';
 
 /** The pages of the systems. */
@@ -18,10 +19,10 @@ export const systems: Route[] = [
   { path: '/', title: 'Dashboard · Darkroom', Page: Dashboard },
   { path: '/sources', title: 'All Sources · Darkroom', Page: SourcesList, ahead: () => rowsAhead(sources, { fields: DARKROOM_FIELDS }) },
   { path: '/sources/new', title: 'New Source · Darkroom', page: async () => of((await forms()).New) },
-  { path: '/sources/:namespace/:name', title: ({ name = '' }) => `${name} · Darkroom`, page: () => import('./source') },
+  { path: '/sources/:namespace/:name', title: ({ name = '' }) => `${name} · Darkroom`, page: async () => of((await kind()).Detail) },
   { path: '/sources/:namespace/:name/edit', title: ({ name = '' }) => `Edit ${name} · Darkroom`, page: async () => of((await forms()).Edit) },
-  { path: KIND, title: ({ plural = '' }) => plural, page: () => import('./kind-list') },
+  { path: KIND, title: ({ plural = '' }) => plural, page: async () => of((await kind()).KindList) },
   { path: `${KIND}/new`, title: ({ plural = '' }) => `New of ${plural}`, page: async () => of((await forms()).New) },
-  { path: `${KIND}/:namespace/:name`, title: ({ name = '' }) => name, page: () => import('./kind-detail') },
+  { path: `${KIND}/:namespace/:name`, title: ({ name = '' }) => name, page: async () => of((await kind()).Detail) },
   { path: `${KIND}/:namespace/:name/edit`, title: ({ name = '' }) => `Edit ${name}`, page: async () => of((await forms()).Edit) },
 ];

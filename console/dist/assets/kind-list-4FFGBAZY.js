@@ -1,1 +1,0 @@
-import{a as m}from"./chunk-D66PUL23.js";import{H as t,Na as i,Za as o}from"./chunk-CE3UQA5W.js";import"./chunk-YRXPBLBJ.js";function f({params:r}){return t(m,{kind:i(r),title:r.plural??"",children:(e,{schema:p})=>t(o,{system:e,schema:p})})}export{f as default};

@@ -209,15 +209,18 @@ export class Hub {
   /** Signed in anew, perhaps as somebody else: what was refused may be allowed now. */
   #restart(): void {
     if (this.#stream.state === 'signed-out') this.#setStream({ state: 'idle', problem: null, retryAt: null });
-    for (const watch of this.#watches.values()) if (!watch.listed && !watch.listing) this.#list(watch);
+    this.#listUnlisted();
     this.#reopen();
   }
 
   #retry(): void {
     this.#attempt = 0;
-    if (this.#stream.state === 'signed-out') this.#setStream({ state: 'idle', problem: null, retryAt: null });
+    if (this.#stream.state !== 'open') return this.#restart();
+    this.#listUnlisted();
+  }
+
+  #listUnlisted(): void {
     for (const watch of this.#watches.values()) if (!watch.listed && !watch.listing) this.#list(watch);
-    if (this.#stream.state !== 'open') this.#reopen();
   }
 
   #want(tab: Tab, id: number, query: Query): void {

@@ -177,7 +177,7 @@ function ListField(props: FieldProps) {
       <legend>{label}{required && <span class="need" aria-hidden="true"> *</span>}</legend>
       {help && <p class="help">{help}</p>}
       <FieldError id={id}>{error}</FieldError>
-      {list.length > 0 && <div class="repeat">
+      {list.length > 0 && <div class="repeat stack">
         {list.slice(0, MOST_ENTRIES).map((_, at) => {
           const item = fieldOf(String(at), items, [...path, at], true, path.length);
           return (

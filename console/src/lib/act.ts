@@ -2,13 +2,7 @@
 import { useState } from 'preact/hooks';
 import { asProblem, type Problem } from './api';
 
-export interface Act {
-  run: () => void;
-  busy: boolean;
-  problem: Problem | null;
-}
-
-export function useAct(work: () => Promise<void>): Act {
+export function useAct(work: () => Promise<void>) {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   const run = () => {

@@ -13,7 +13,7 @@ import { listen, type Told } from './stream';
 
 export type { WatchState } from './hub';
 
-interface Live {
+export interface Live {
   state: ReadonlySignal<WatchState>;
   problem: ReadonlySignal<Problem | null>;
   /** Until when what is shown was up to date; null while it is. */
@@ -36,9 +36,9 @@ const LINGER = 15_000;
 /** Changes that come faster than the screen are taken together. */
 const FRAME = 16;
 
-const common = () => ({ state: signal<WatchState>('loading'), problem: signal<Problem | null>(null), since: signal<Date | null>(null) });
+export const common = () => ({ state: signal<WatchState>('loading'), problem: signal<Problem | null>(null), since: signal<Date | null>(null) });
 
-function takeState(to: ReturnType<typeof common>, told: Extract<Told, { type: 'state' }>): void {
+export function takeState(to: ReturnType<typeof common>, told: Extract<Told, { type: 'state' }>): void {
   to.state.value = told.state;
   to.problem.value = told.problem;
   to.since.value = told.since === null ? null : new Date(told.since);

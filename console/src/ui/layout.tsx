@@ -80,7 +80,7 @@ export function Toolbar({ children, label }: { children: ComponentChildren; labe
 export function KeyValue({ items }: { items: readonly (readonly [name: string, value: ComponentChildren] | undefined)[] }) {
   return (
     <dl class="kv">
-      {items.filter((item) => item !== undefined).map(([name, value]) => [<dt key={name}>{name}</dt>, <dd key={`${name}=`}>{value}</dd>])}
+      {items.filter((item) => item !== undefined).map(([name, value], index) => [<dt key={index}>{name}</dt>, <dd key={`${index}=`}>{value}</dd>])}
     </dl>
   );
 }

@@ -2,7 +2,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { Json } from '../../api/generated';
 import type { LineProblem } from '../../editor/yaml';
-import { isEqual, isObject } from '../../forms/path';
+import { isEqual, isObject, type Path } from '../../forms/path';
 import type { Problem } from '../../lib/api';
 import { Button } from '../../ui/button';
 import { Field } from '../../ui/field';
@@ -20,22 +20,12 @@ export interface EditedConfig {
   problems: readonly LineProblem[];
 }
 
-export interface ConfigText {
-  isOpen: boolean;
-  text: string;
-  edited: EditedConfig;
-  lineOf: (path: readonly (string | number)[]) => number;
-  open: () => void;
-  close: () => void;
-  write: (text: string) => void;
-  /** Takes a value that was put together in the form. */
-  change: (value: Json) => void;
-}
+export type ConfigText = ReturnType<typeof useConfigText>;
 
 const UNTOUCHED: EditedConfig = { isEdited: false, value: undefined, problems: [] };
 
 /** A config while it is edited. The library that reads YAML is loaded when somebody begins to. */
-export function useConfigText(config: Json | undefined): ConfigText {
+export function useConfigText(config: Json | undefined) {
   const [isWanted, want] = useState(false);
   const yaml = useYamlLibrary(isWanted);
   const [typed, setTyped] = useState<string | null>(null);
@@ -53,14 +43,15 @@ export function useConfigText(config: Json | undefined): ConfigText {
     isOpen,
     text,
     edited,
-    lineOf: read?.lineOf ?? (() => 1),
+    lineOf: (path: Path) => read?.lineOf(path) ?? 1,
     open: () => {
       want(true);
       setTyped(null);
     },
     close: () => want(false),
     write: setTyped,
-    change: (value) => setTyped(yaml?.print(value) ?? ''),
+    /** Takes a value that was put together in the form. */
+    change: (value: Json) => setTyped(yaml?.print(value) ?? ''),
   };
 }
 

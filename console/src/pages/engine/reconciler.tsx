@@ -32,7 +32,7 @@ function InForce({ spec, status }: { spec: ReconcilerSpec; status: ReconcilerSta
   const total = roots?.total ?? 0;
   const isMoving = reconciled !== undefined && reconciled < total && !spec.suspend;
   return (
-    <Card class="in-force">
+    <Card class="stack">
       <KeyValue
         items={[
           ['In force', <ModuleRef name={active?.module} digest={active?.digest} />],
@@ -73,12 +73,7 @@ function Allowed({ name, spec }: { name: string; spec: ReconcilerSpec }) {
       <Section title="Grants">
         <Card>
           {lines.length === 0 ? <p class="muted">Nothing is granted.</p> : (
-            <dl class="grants">
-              {lines.map(({ what, kinds, where }, index) => [
-                <dt key={`${index}`}>{what}</dt>,
-                <dd key={`${index}=`}><Tags items={kinds} />{where && <span class="muted">{where}</span>}</dd>,
-              ])}
-            </dl>
+            <KeyValue items={lines.map(({ what, kinds, where }) => [what, <span class="toolbar"><Tags items={kinds} />{where && <span class="muted">{where}</span>}</span>])} />
           )}
         </Card>
       </Section>
@@ -159,12 +154,10 @@ function Reconciler({ object }: { object: K8sObject }) {
       {spec.suspend ? <Notice tone="info" title="Suspended">No root is reconciled. Children and statuses stay as they are until it is resumed.</Notice> : !status.candidate && <Blocker object={object} />}
       <InForce spec={spec} status={status} />
       <Tabs label={`About ${name}`} tabs={TABS.map((one) => (one.key === 'roots' && status.roots?.failing ? { ...one, badge: status.roots.failing, bad: true } : one))} value={tab} onChange={setTab}>
-        <div class="panel">
-          {tab === 'roots' && <Roots reference={spec.for} />}
-          {tab === 'conditions' && <Conditions object={object} />}
-          {tab === 'allowed' && <Allowed name={name} spec={spec} />}
-          {tab === 'yaml' && <YamlView value={object} />}
-        </div>
+        {tab === 'roots' && <Roots reference={spec.for} />}
+        {tab === 'conditions' && <Conditions object={object} />}
+        {tab === 'allowed' && <Allowed name={name} spec={spec} />}
+        {tab === 'yaml' && <YamlView value={object} />}
       </Tabs>
     </Page>
   );

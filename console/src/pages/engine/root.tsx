@@ -65,17 +65,15 @@ function Root({ object, kind }: { object: K8sObject; kind: Kind }) {
           { key: 'yaml', label: 'YAML' },
         ]}
       >
-        <div class="panel">
-          {tab === 'overview' && (
-            <div class="halves wide-first">
-              <ChildrenOf kind={kind} object={object} title="Children" />
-              <Section title="Conditions"><Conditions object={object} /></Section>
-            </div>
-          )}
-          {tab === 'inout' && <InOut kind={kind} namespace={namespace} name={name} version={resourceVersion} lastDigest={lastDigest(object)} />}
-          {tab === 'events' && <EventsOf {...events} />}
-          {tab === 'yaml' && <YamlView value={shown} />}
-        </div>
+        {tab === 'overview' && (
+          <div class="halves wide-first">
+            <ChildrenOf kind={kind} object={object} title="Children" />
+            <Section title="Conditions"><Conditions object={object} /></Section>
+          </div>
+        )}
+        {tab === 'inout' && <InOut kind={kind} namespace={namespace} name={name} version={resourceVersion} lastDigest={lastDigest(object)} />}
+        {tab === 'events' && <EventsOf {...events} />}
+        {tab === 'yaml' && <YamlView value={shown} />}
       </Tabs>
     </Page>
   );

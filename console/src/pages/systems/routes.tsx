@@ -3,7 +3,7 @@ import type { PageProps, Route } from '../../lib/router';
 import { rowsAhead } from '../../lib/store';
 import { DARKROOM_FIELDS } from './columns';
 import Dashboard from './dashboard';
-import SourcesList from './sources-list';
+import { SystemList } from './list';
 import { sources } from './system';
 
 /** A page of a chunk that has several. */
@@ -17,7 +17,7 @@ const KIND = '/kinds/:group/:version/:plural';
 export const systems: Route[] = [
   // Where people come first: these are part of what every visit loads.
   { path: '/', title: 'Dashboard · Darkroom', Page: Dashboard },
-  { path: '/sources', title: 'All Sources · Darkroom', Page: SourcesList, ahead: () => rowsAhead(sources, { fields: DARKROOM_FIELDS }) },
+  { path: '/sources', title: 'All Sources · Darkroom', Page: () => <SystemList system={sources} />, ahead: () => rowsAhead(sources, { fields: DARKROOM_FIELDS }) },
   { path: '/sources/new', title: 'New Source · Darkroom', page: async () => of((await forms()).New) },
   { path: '/sources/:namespace/:name', title: ({ name = '' }) => `${name} · Darkroom`, page: async () => of((await kind()).Detail) },
   { path: '/sources/:namespace/:name/edit', title: ({ name = '' }) => `Edit ${name} · Darkroom`, page: async () => of((await forms()).Edit) },

@@ -1,1 +1,0 @@
-import{$ as p,I as e,Qa as a,Sa as h,X as o,Y as i,_ as n,a as m}from"./chunk-2WFSPN2J.js";function P({kind:l,title:s,children:y}){let{value:t,problem:r,retry:c}=h(l);return t?e(m,{children:y(a(t),t)}):e(n,{children:[e(p,{title:s}),r?e(o,{problem:r,retry:c}):e(i,{lines:8})]})}export{P as a};

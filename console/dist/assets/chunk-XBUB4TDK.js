@@ -1,1 +1,0 @@
-import{b as o}from"./chunk-2WFSPN2J.js";import{c as l}from"./chunk-KO2TA5CE.js";function i(t){let[n,e]=o(!1),[u,r]=o(null);return{run:()=>{e(!0),r(null),t().catch(s=>r(l(s))).finally(()=>e(!1))},busy:n,problem:u}}export{i as a};

@@ -2,7 +2,7 @@
 // something cannot be measured: a target that is missed is said in the table.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { Agent as PlainAgent, request as plainRequest } from 'node:http';
+import { Agent as PlainAgent, type ClientRequest, type IncomingMessage, request as plainRequest } from 'node:http';
 import { Agent, request } from 'node:https';
 import { bearer, expect, test, ORIGIN, kubectl } from '../tests/world';
 
@@ -34,24 +34,23 @@ const direct = (() => {
 /** The console, over one connection too. */
 const plain = new PlainAgent({ keepAlive: true });
 
-function listed_by_rest(headers: Record<string, string>): Promise<number> {
+/** The text of an answer, once all of it is there. */
+function textOf(begin: (hear: (answer: IncomingMessage) => void) => ClientRequest, body?: unknown): Promise<string> {
   return new Promise((resolve, reject) => {
-    const asked = plainRequest(`${ORIGIN}/darkrooms?namespace=default&limit=${ROOTS}`, { agent: plain, headers }, (answer) => {
-      let text = '';
-      answer.setEncoding('utf8').on('data', (part) => (text += part)).on('end', () => (answer.statusCode === 200 ? resolve(JSON.parse(text).items.length) : reject(new Error(text))));
-    });
-    asked.on('error', reject).end();
-  });
-}
-
-function ask(method: string, path: string, body?: unknown, type = 'application/json'): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const asked = request(direct.server + path, { method, agent: direct.agent, headers: { 'content-type': type } }, (answer) => {
+    const asked = begin((answer) => {
       let text = '';
       answer.setEncoding('utf8').on('data', (part) => (text += part)).on('end', () => ((answer.statusCode ?? 500) < 300 ? resolve(text) : reject(new Error(text))));
     });
     asked.on('error', reject).end(body === undefined ? undefined : JSON.stringify(body));
   });
+}
+
+const ask = (method: string, path: string, body?: unknown, type = 'application/json') =>
+  textOf((hear) => request(direct.server + path, { method, agent: direct.agent, headers: { 'content-type': type } }, hear), body);
+
+async function listedByRest(headers: Record<string, string>): Promise<number> {
+  const path = `/darkrooms?namespace=default&limit=${ROOTS}`;
+  return JSON.parse(await textOf((hear) => plainRequest(ORIGIN + path, { agent: plain, headers }, hear))).items.length;
 }
 
 async function create(first: number, end: number): Promise<void> {
@@ -115,7 +114,7 @@ test('the numbers', async ({ console: page }) => {
   await expect(row).toBeVisible();
   for (let sample = 0; sample < SAMPLES; sample += 1) {
     listed.push(await timed(() => ask('GET', DARKROOMS)));
-    rest.push(await timed(async () => expect(await listed_by_rest(shown)).toBe(ROOTS)));
+    rest.push(await timed(async () => expect(await listedByRest(shown)).toBe(ROOTS)));
     await page.goto('/console/sources', { waitUntil: 'commit' });
     await row.waitFor();
     opened.push(await page.evaluate(() => (window as unknown as { benchRow: number }).benchRow));

@@ -47,8 +47,6 @@ const options = {
   target: 'es2022',
   minify: true,
   legalComments: 'none',
-  jsx: 'automatic',
-  jsxImportSource: 'preact',
   metafile: true,
   write: false,
   loader: { '.svg': 'file' },

@@ -44,10 +44,6 @@ import type { Ahead, Kept } from './lib/ahead';
       ahead.token = token;
       write(TOKEN, token);
     },
-    dropToken() {
-      ahead.token = null;
-      write(TOKEN, null);
-    },
   };
   window.pintleAhead = ahead;
 

@@ -6,7 +6,7 @@ import { Button, IconButton } from '../ui/button';
 import { Chips } from '../ui/chips';
 import { Field, FieldError } from '../ui/field';
 import { type Option, Radios, Select, Switch, TextInput } from '../ui/inputs';
-import { YamlEditor } from '../ui/yaml';
+import { useYamlLibrary, YamlEditor } from '../ui/yaml';
 import type { Look } from './layout';
 import { type FieldNode, fieldOf, shown } from './model';
 import { isEqual, isObject, isSame } from './path';
@@ -177,7 +177,7 @@ function ListField(props: FieldProps) {
       <legend>{label}{required && <span class="need" aria-hidden="true"> *</span>}</legend>
       {help && <p class="help">{help}</p>}
       <FieldError id={id}>{error}</FieldError>
-      {list.length > 0 && <div class="repeat">
+      {list.length > 0 && <div class="repeat stack">
         {list.slice(0, MOST_ENTRIES).map((_, at) => {
           const item = fieldOf(String(at), items, [...path, at], true, path.length);
           return (
@@ -219,11 +219,8 @@ function MapField(props: FieldProps) {
     form.set(path, Object.keys(map).length === 0 ? undefined : map);
   };
   const change = (at: number, part: 0 | 1, text: string) => put(rows.map((row, index) => (index !== at ? row : part === 0 ? [text, row[1]] : [row[0], text])));
-  const id = useId();
-  const error = form.error(path, true);
   return (
-    <fieldset class="field" {...invalid(id, error)}>
-      <legend>{label}{required && <span class="need" aria-hidden="true">*</span>}</legend>
+    <Field group label={label} help={help} required={required} error={form.error(path, true)}>
       <div class="stack tight">
         {rows.slice(0, MOST_ENTRIES).map(([key, text], at) => (
           <div class="pair" key={at}>
@@ -234,9 +231,7 @@ function MapField(props: FieldProps) {
         ))}
         {rows.length > MOST_ENTRIES ? <MoreEntries count={rows.length} /> : <div><Button small icon="plus" onClick={() => setRows([...rows, ['', '']])}>Add</Button></div>}
       </div>
-      <FieldError id={id}>{error}</FieldError>
-      {help && <span class="help">{help}</span>}
-    </fieldset>
+    </Field>
   );
 }
 
@@ -250,33 +245,28 @@ function YamlField(props: FieldProps) {
   const { label, help, required } = lookOf(props);
   const { path } = node;
   const value = form.at(path);
+  const library = useYamlLibrary();
   const [text, setText] = useState<string | undefined>(undefined);
   const [wrong, setWrong] = useState<{ line: number; message: string }[]>([]);
   const known = useRef<unknown>(undefined);
   useEffect(() => {
-    if (text !== undefined && isEqual(known.current, value)) return;
+    if (!library || (text !== undefined && isEqual(known.current, value))) return;
     known.current = value;
-    void import('../editor/yaml').then(({ print }) => setText(print(value)));
-  }, [value]);
+    setText(library.print(value));
+  }, [library, value]);
   const type = (next: string) => {
+    if (!library) return;
+    const { value, problems } = library.read(next);
     setText(next);
-    void import('../editor/yaml').then(({ read }) => {
-      const { value, problems } = read(next);
-      setWrong(problems);
-      form.unreadable(path, problems.length > 0 ? 'cannot be read as YAML' : undefined);
-      if (problems.length > 0) return;
-      known.current = value ?? undefined;
-      form.set(path, value ?? undefined);
-    });
+    setWrong(problems);
+    form.unreadable(path, problems.length > 0 ? 'cannot be read as YAML' : undefined);
+    if (problems.length > 0) return;
+    known.current = value ?? undefined;
+    form.set(path, value ?? undefined);
   };
-  const id = useId();
-  const error = form.error(path, true);
   return (
-    <fieldset class="field" {...invalid(id, error)}>
-      <legend>{label}{required && <span class="need" aria-hidden="true">*</span>}</legend>
+    <Field group label={label} help={help} required={required} error={form.error(path, true)}>
       {text !== undefined && <YamlEditor label={label} value={text} problems={wrong} onInput={type} onBlur={() => form.blur(path)} />}
-      <FieldError id={id}>{error}</FieldError>
-      {help && <span class="help">{help}</span>}
-    </fieldset>
+    </Field>
   );
 }

@@ -1,11 +1,11 @@
 // The form of one object: its fields, or its YAML; both show the same.
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { Button, LinkButton } from '../ui/button';
 import { Notice, ProblemView } from '../ui/feedback';
 import { Field } from '../ui/field';
 import { Radios, Select, TextInput } from '../ui/inputs';
 import { Tabs } from '../ui/tabs';
-import { YamlEditor } from '../ui/yaml';
+import { useYamlLibrary, YamlEditor, type YamlLibrary } from '../ui/yaml';
 import type { LineProblem, Read } from '../editor/yaml';
 import { FieldView } from './fields';
 import type { Thing } from './layout';
@@ -26,8 +26,8 @@ const NAMESPACE = ['metadata', 'namespace'];
 export function ObjectForm(props: ObjectFormProps) {
   const { layout, isNew, cancel, onDirty } = props;
   const form = useForm(props);
-  const text = useYaml(form);
   const [tab, setTab] = useState('form');
+  const text = useYaml(form, tab === 'yaml');
   const element = useRef<HTMLFormElement>(null);
   const [failures, setFailures] = useState(0);
   useEffect(() => onDirty?.(form.isDirty && !form.isSaving), [form.isDirty, form.isSaving]);
@@ -45,10 +45,6 @@ export function ObjectForm(props: ObjectFormProps) {
     if (text.problems.length > 0 && tab === 'yaml' && !text.isReadable) return;
     if (!(await form.submit())) setFailures((before) => before + 1);
   };
-  const open = (key: string) => {
-    if (key === 'yaml') text.show();
-    setTab(key);
-  };
   const state = form.isSaving ? 'Saving' : form.wrong > 0 ? `${form.wrong === 1 ? 'One thing needs' : `${form.wrong} things need`} another look.` : !isNew && !form.isDirty ? 'Nothing is changed yet.' : '';
 
   return (
@@ -62,7 +58,7 @@ export function ObjectForm(props: ObjectFormProps) {
           <ul>{form.head.map(({ path, message }) => <li key={pathText(path)}>{path.length > 0 && <><code>{pathText(path)}</code> </>}{message}</li>)}</ul>
         </Notice>
       )}
-      <Tabs label="How to edit" value={tab} onChange={open} tabs={[{ key: 'form', label: 'Form' }, { key: 'yaml', label: 'YAML' }]}>
+      <Tabs label="How to edit" value={tab} onChange={setTab} tabs={[{ key: 'form', label: 'Form' }, { key: 'yaml', label: 'YAML' }]}>
         {tab === 'yaml' ? text.text !== undefined && (
           <YamlEditor label={`YAML of the ${layout.one}`} value={text.text} problems={text.problems} onInput={text.type} onBlur={() => form.blur([])} onSubmit={() => void submit()} />
         ) : text.isReadable ? (
@@ -130,39 +126,31 @@ function NamespaceInput({ form, namespaces }: { form: Form; namespaces: readonly
   return <Select value={value} options={namespaces.includes(value) ? options : [{ value, label: value }, ...options]} onChange={(value) => form.set(NAMESPACE, value)} onBlur={() => form.blur(NAMESPACE)} />;
 }
 
-type Library = typeof import('../editor/yaml');
-
 /** The object's YAML: printed when it is shown, and from then on as it was typed, with its comments. */
-function useYaml(form: Form) {
-  const [library, setLibrary] = useState<Library | undefined>(undefined);
+function useYaml(form: Form, isShown: boolean) {
+  const library = useYamlLibrary(isShown);
   const [text, setText] = useState<string | undefined>(undefined);
   const [reading, setReading] = useState<Read | undefined>(undefined);
   const isReadable = (reading?.problems.length ?? 0) === 0;
 
-  const take = (library: Library, next: string) => {
+  const take = (library: YamlLibrary, next: string) => {
     const read = library.read(next);
     if (read.problems.length === 0 && !isObject(read.value)) read.problems.push({ line: 1, message: 'an object must stand here' });
     setText(next);
     setReading(read);
     return read;
   };
-  const print = (library: Library) => take(library, library.print(form.thing));
+  const print = (library: YamlLibrary) => take(library, library.print(form.thing));
+  // Before the editor is drawn, so that it begins with this.
+  useLayoutEffect(() => {
+    if (library && isShown && isReadable && !isEqual(reading?.value, form.thing)) print(library);
+  }, [library, isShown]);
   // What the server finds wrong with the object stands at its lines.
   const found: LineProblem[] = !reading ? [] : !isReadable ? reading.problems : form.faults.map(({ path, message }) => ({ line: reading.lineOf(path), message: `${pathText(path)} ${message}`.trim() }));
   return {
     text,
     isReadable,
     problems: found,
-    show: () => {
-      if (library) {
-        if (isReadable && !isEqual(reading?.value, form.thing)) print(library);
-        return;
-      }
-      void import('../editor/yaml').then((loaded) => {
-        setLibrary(loaded);
-        print(loaded);
-      });
-    },
     type: (next: string) => {
       if (!library) return;
       const { value, problems } = take(library, next);

@@ -2,7 +2,7 @@
 import type { IconName } from '../ui/icon';
 import type { Option } from '../ui/inputs';
 import { type FieldNode, flat, isDeprecated } from './model';
-import { get, isObject, isWithin, parsePath, pathText, set } from './path';
+import { get, isWithin, parsePath, pathText, set } from './path';
 
 /** What the form itself remembers beside the object: which of two ways somebody chose. */
 export type Choices = Readonly<Record<string, string>>;
@@ -81,11 +81,7 @@ export interface Part {
   entries: ({ choice: string } | { node: FieldNode })[];
 }
 
-const hasValue = (thing: Thing, field: string): boolean => {
-  let at: unknown = thing;
-  for (const part of parsePath(field)) at = isObject(at) ? at[part] : undefined;
-  return at !== undefined;
-};
+const hasValue = (thing: Thing, field: string): boolean => get(thing, parsePath(field)) !== undefined;
 
 /** The parts of a form for what stands in the object now. */
 export function partsOf(fields: readonly FieldNode[], layout: Layout, thing: Thing, choices: Choices): Part[] {

@@ -18,9 +18,8 @@ export interface Ahead {
   /** The requests that were made already. */
   asked: Map<string, Promise<Response>>;
   keep(kept: Kept | null): void;
-  keepToken(token: string): void;
-  /** Forgets the token, which is no longer good. */
-  dropToken(): void;
+  /** Keeps a token; none, when it is no longer good. */
+  keepToken(token: string | null): void;
 }
 
 declare global {
@@ -37,8 +36,7 @@ const ahead = (): Ahead | undefined => (typeof window === 'undefined' ? undefine
 /** The token that the tab keeps, if it has signed in to the console of this machine. */
 export const keptToken = (): string | null => ahead()?.token ?? null;
 
-export const keepToken = (token: string): void => ahead()?.keepToken(token);
-export const dropToken = (): void => ahead()?.dropToken();
+export const keepToken = (token: string | null): void => ahead()?.keepToken(token);
 
 /** Whether this tab can sign in by itself: then requests can be made before the host has said who this is. */
 export const signsInByItself = (): boolean => Boolean(ahead()?.kept && keptToken());

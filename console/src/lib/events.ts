@@ -4,27 +4,24 @@ import { useEffect, useMemo } from 'preact/hooks';
 import type { ClusterEvent } from '../api/generated';
 import type { KindPath } from '../api/objects';
 import type { Problem } from './api';
-import { EVENTS, type Query, type WatchState } from './hub';
+import { EVENTS, type Query } from './hub';
 import { useRead } from './read';
+import { common, type Live, takeState } from './store';
 import { listen } from './stream';
 
-export interface Events {
+export interface Events extends Omit<Live, 'retain'> {
   /** undefined while they are not known. */
   events: ReadonlySignal<ClusterEvent[] | undefined>;
-  state: ReadonlySignal<WatchState>;
-  problem: ReadonlySignal<Problem | null>;
 }
 
 /** Events, for as long as the component is there: of one namespace, or of all. */
 export function useEvents({ namespace }: { namespace?: string | undefined } = {}): Events {
-  const made = useMemo(() => ({ events: signal<ClusterEvent[] | undefined>(undefined), state: signal<WatchState>('loading'), problem: signal<Problem | null>(null) }), [namespace]);
+  const made = useMemo(() => ({ events: signal<ClusterEvent[] | undefined>(undefined), ...common() }), [namespace]);
   useEffect(() => {
     const query: Query = { ...EVENTS, ...(namespace ? { namespace } : {}) };
     return listen(query, (told) => {
       if (told.type === 'events') made.events.value = told.events;
-      if (told.type !== 'state') return;
-      made.state.value = told.state;
-      made.problem.value = told.problem;
+      if (told.type === 'state') takeState(made, told);
     });
   }, [made]);
   return made;

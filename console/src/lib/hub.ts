@@ -7,7 +7,7 @@ import type { Problem } from './api';
 import { delay } from './backoff';
 import type { K8sObject } from './kubernetes';
 import { Changes, mergeRows, rowKey } from './merge';
-import { readEvents } from './sse';
+import { type Message, readEvents } from './sse';
 
 /** What a page wants to be kept told of: the rows of a kind, one whole object, or the children of a root. */
 export interface Query extends KindPath {
@@ -209,15 +209,18 @@ export class Hub {
   /** Signed in anew, perhaps as somebody else: what was refused may be allowed now. */
   #restart(): void {
     if (this.#stream.state === 'signed-out') this.#setStream({ state: 'idle', problem: null, retryAt: null });
-    for (const watch of this.#watches.values()) if (!watch.listed && !watch.listing) this.#list(watch);
+    this.#listUnlisted();
     this.#reopen();
   }
 
   #retry(): void {
     this.#attempt = 0;
-    if (this.#stream.state === 'signed-out') this.#setStream({ state: 'idle', problem: null, retryAt: null });
+    if (this.#stream.state !== 'open') return this.#restart();
+    this.#listUnlisted();
+  }
+
+  #listUnlisted(): void {
     for (const watch of this.#watches.values()) if (!watch.listed && !watch.listing) this.#list(watch);
-    if (this.#stream.state !== 'open') this.#reopen();
   }
 
   #want(tab: Tab, id: number, query: Query): void {
@@ -461,7 +464,7 @@ export class Hub {
   }
 
   /** Takes in what the stream said; why it will end, if it said so. */
-  #messages(watches: Watch[], messages: { event: string; data: string }[]): string | null {
+  #messages(watches: Watch[], messages: Message[]): string | null {
     const changed = new Map<Watch, Changes>();
     const told = new Set<Watch>();
     let bye: string | null = null;
@@ -493,7 +496,7 @@ export class Hub {
     return bye;
   }
 
-  #event(watch: Watch, event: string, said: Said, changed: Map<Watch, Changes>): void {
+  #event(watch: Watch, event: string | undefined, said: Said, changed: Map<Watch, Changes>): void {
     // A watch that is being listed anew takes nothing from the stream before.
     if (!watch.listed) return;
     if (said.resourceVersion) watch.version = said.resourceVersion;
@@ -518,7 +521,7 @@ export class Hub {
     if (watch.state !== 'live') this.#setState(watch, 'live');
   }
 
-  #clusterEvent(watch: Watch, event: string, said: Said): Watch {
+  #clusterEvent(watch: Watch, event: string | undefined, said: Said): Watch {
     if (said.resourceVersion) watch.version = said.resourceVersion;
     const one = said.row as ClusterEvent | undefined;
     if (event === 'bookmark') watch.seen = true;

@@ -9,21 +9,19 @@ export const kinds = signal<Kinds | null>(null);
 export const kindsProblem = signal<Problem | null>(null);
 let asking: Promise<void> | null = null;
 
+async function read(): Promise<void> {
+  try {
+    kinds.value = await call('listKinds');
+    kindsProblem.value = null;
+  } catch (error) {
+    kindsProblem.value = asProblem(error);
+  }
+  asking = null;
+}
+
 /** Reads the kinds, unless that is going on already. */
 export function readKinds(): Promise<void> {
-  asking ??= call('listKinds')
-    .then(
-      (found) => {
-        kinds.value = found;
-        kindsProblem.value = null;
-      },
-      (error: unknown) => {
-        kindsProblem.value = asProblem(error);
-      },
-    )
-    .finally(() => {
-      asking = null;
-    });
+  asking ??= read();
   return asking;
 }
 

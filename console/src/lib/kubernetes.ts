@@ -64,9 +64,7 @@ export interface ViewSpec {
   serve: { aggregated?: object; rest?: { path: string } };
   verbs?: string[];
   access?: 'ViewAndBacking' | 'View';
-  annotations?: string[];
   config?: Json;
-  suspend?: boolean;
 }
 
 export interface ViewStatus {

@@ -11,19 +11,6 @@ function compare(one: Row, other: Row): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Where a row is, or would have to be put: `[index, whether it is there]`. */
-function find(rows: Row[], row: Row): [number, boolean] {
-  let [low, high] = [0, rows.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    const order = compare(rows[middle]!, row);
-    if (order === 0) return [middle, true];
-    if (order < 0) low = middle + 1;
-    else high = middle;
-  }
-  return [low, false];
-}
-
 /** Whether these follow each other, and all of them what is there: the next page of a list. */
 function follows(rows: Row[], put: Row[]): boolean {
   const last = rows.at(-1);
@@ -42,16 +29,9 @@ export function mergeRows(rows: Row[], put: Row[], gone: string[]): Row[] {
   let next: Row[];
   if (follows(rows, put)) {
     next = rows.concat(put);
-  } else if (put.length > 64) {
-    const all = new Map(rows.map((row) => [rowKey(row), row]));
-    for (const row of put) all.set(rowKey(row), row);
-    next = [...all.values()].sort(compare);
   } else {
-    next = rows.slice();
-    for (const row of put) {
-      const [index, isThere] = find(next, row);
-      next.splice(index, isThere ? 1 : 0, row);
-    }
+    const all = new Map([...rows, ...put].map((row) => [rowKey(row), row]));
+    next = [...all.values()].sort(compare);
   }
   if (gone.length === 0) return next;
   const leave = new Set(gone);

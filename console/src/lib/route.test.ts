@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { match, params } from './route';
 
-const entries = ['/', '/sources/:namespace/:name', '/sources/:namespace/new', '/sources', '/kinds/:group/:version/:plural'].map((path) => ({ path }));
+const entries = ['/', '/sources/:namespace/new', '/sources/:namespace/:name', '/sources', '/kinds/:group/:version/:plural'].map((path) => ({ path }));
 
-test('an address names one page, and words win over parameters', () => {
-  assert.deepEqual(match(entries, '/sources/default/x'), { entry: entries[1], params: { namespace: 'default', name: 'x' } });
-  assert.deepEqual(match(entries, '/sources/default/new')?.entry, entries[2]);
+test('an address names the first page that fits', () => {
+  assert.deepEqual(match(entries, '/sources/default/x'), { entry: entries[2], params: { namespace: 'default', name: 'x' } });
+  assert.deepEqual(match(entries, '/sources/default/new')?.entry, entries[1]);
   assert.equal(match(entries, '')?.entry, entries[0]);
   assert.equal(match(entries, '/sources/')?.entry, entries[3]);
   assert.equal(match(entries, '/nothing/here'), null);

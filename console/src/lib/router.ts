@@ -40,7 +40,8 @@ export const announced = signal('');
 
 let routes: Route[] = [];
 const pages = new Map<Route, ComponentType<PageProps>>();
-const guards = new Set<() => boolean>();
+/** How many forms would lose something. */
+let guards = 0;
 let turn = 0;
 /** The address of the page that is shown. */
 let shownAt = '';
@@ -116,20 +117,18 @@ export function queryOf(key: string): string {
 }
 
 function mayLeave(): boolean {
-  for (const guard of guards) if (guard()) return confirm('What you changed has not been saved. Leave the page?');
-  return true;
+  return guards === 0 || confirm('What you changed has not been saved. Leave the page?');
 }
 
 /** Asks before the page is left while `isDirty`. */
 export function useGuard(isDirty: boolean): void {
   useEffect(() => {
     if (!isDirty) return;
-    const guard = (): boolean => true;
     const unload = (event: BeforeUnloadEvent): void => event.preventDefault();
-    guards.add(guard);
+    guards += 1;
     addEventListener('beforeunload', unload);
     return () => {
-      guards.delete(guard);
+      guards -= 1;
       removeEventListener('beforeunload', unload);
     };
   }, [isDirty]);

@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals';
 import { pathOf } from '../api/call';
 import type { ModeName, Session } from '../api/generated';
-import { answered, begins, dropToken, fetchAhead, keepAhead, keepToken, keptToken, signsInByItself } from './ahead';
+import { answered, begins, fetchAhead, keepAhead, keepToken, keptToken, signsInByItself } from './ahead';
 import { asProblem, type Problem, readProblem, useHooks } from './api';
 import { post, startStream } from './stream';
 
@@ -24,10 +24,6 @@ let token: string | null = null;
 /** What stood in the address. */
 let secret: string | null = null;
 let waiting: ((again: boolean) => void)[] = [];
-
-function isMode(mode: unknown): mode is ModeName {
-  return mode === 'local' || mode === 'token';
-}
 
 /** A token may be pasted with the word before it, with quotes or with line breaks in it; a secret with the address before it. */
 export function cleanToken(text: string): string {
@@ -96,7 +92,7 @@ function otherTab(given: string | null): void {
 /** Asks for a login once, however many requests found out that there is none; resolves to whether they are worth making again. */
 function unauthorized(problem: Problem, sentWith: string | null): Promise<boolean> {
   if (sentWith !== token) return Promise.resolve(true);
-  dropToken();
+  keepToken(null);
   if (expired.value && !expired.value.isAsking) return Promise.resolve(false);
   expired.value = { problem, isAsking: true };
   return new Promise((resolve) => waiting.push(resolve));
@@ -147,12 +143,12 @@ export async function start(): Promise<void> {
       signIn.value = { state: 'failed', problem: answer };
       return;
     }
-    dropToken();
+    keepToken(null);
     token = null;
     if (await fromOtherTab()) return;
     // The page for it asks for the login, and not a dialog over the others.
     expired.value = null;
-    signIn.value = { state: 'out', mode: isMode(answer.mode) ? answer.mode : 'token', problem: secret ? answer : null };
+    signIn.value = { state: 'out', mode: answer.mode ?? 'token', problem: secret ? answer : null };
   } catch (error) {
     signIn.value = { state: 'failed', problem: { ...asProblem(error), title: 'The host does not answer', detail: 'The connection to the host failed. Is it still running?' } };
   }

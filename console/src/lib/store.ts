@@ -1,5 +1,5 @@
 // Rows and objects that are kept up to date for as long as somebody looks at them, and a little longer.
-import { signal, type ReadonlySignal, type Signal } from '@preact/signals';
+import { signal, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { pathOf } from '../api/call';
 import type { Page, Row } from '../api/generated';
@@ -13,8 +13,7 @@ import { listen, type Told } from './stream';
 
 export type { WatchState } from './hub';
 
-export interface Rows {
-  rows: ReadonlySignal<Row[]>;
+export interface Live {
   state: ReadonlySignal<WatchState>;
   problem: ReadonlySignal<Problem | null>;
   /** Until when what is shown was up to date; null while it is. */
@@ -23,12 +22,13 @@ export interface Rows {
   retain(): () => void;
 }
 
-export interface LiveObject {
+export interface Rows extends Live {
+  rows: ReadonlySignal<Row[]>;
+}
+
+export interface LiveObject extends Live {
   /** undefined while it is not known, null when there is none. */
   object: ReadonlySignal<K8sObject | null | undefined>;
-  state: ReadonlySignal<WatchState>;
-  problem: ReadonlySignal<Problem | null>;
-  retain(): () => void;
 }
 
 /** How long a list that nobody looks at is kept: somebody who goes back finds it at once. */
@@ -36,15 +36,9 @@ const LINGER = 15_000;
 /** Changes that come faster than the screen are taken together. */
 const FRAME = 16;
 
-interface Common {
-  state: Signal<WatchState>;
-  problem: Signal<Problem | null>;
-  since: Signal<Date | null>;
-}
+export const common = () => ({ state: signal<WatchState>('loading'), problem: signal<Problem | null>(null), since: signal<Date | null>(null) });
 
-const common = (): Common => ({ state: signal<WatchState>('loading'), problem: signal<Problem | null>(null), since: signal<Date | null>(null) });
-
-function takeState(to: Common, told: Extract<Told, { type: 'state' }>): void {
+export function takeState(to: ReturnType<typeof common>, told: Extract<Told, { type: 'state' }>): void {
   to.state.value = told.state;
   to.problem.value = told.problem;
   to.since.value = told.since === null ? null : new Date(told.since);

@@ -57,10 +57,9 @@ function SignInForm({ mode, problem }: { mode: 'local' | 'token'; problem: Probl
       event.preventDefault();
       void submit();
     }}>
-      {mode === 'local' && (
-        <p>This console acts with the rights of whoever started it, so it opens only for them: use the address that <code>pintle console</code> printed.</p>
-      )}
-      {mode === 'token' && <p>The console asks the cluster as you: it can do what you can do with kubectl, and nothing else.</p>}
+      {mode === 'local'
+        ? <p>This console acts with the rights of whoever started it, so it opens only for them: use the address that <code>pintle console</code> printed.</p>
+        : <p>The console asks the cluster as you: it can do what you can do with kubectl, and nothing else.</p>}
       {fields}
       {refused}
       <div class="toolbar"><Button type="submit" variant="primary" busy={busy} disabled={isEmpty}>Sign in</Button></div>

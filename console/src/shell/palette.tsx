@@ -96,7 +96,7 @@ function useEntries(typed: string): Entry[] {
 }
 
 export function Palette({ onClose }: { onClose: () => void }) {
-  const dialog = useModal();
+  const modal = useModal(onClose);
   const list = useRef<HTMLUListElement>(null);
   const id = useId();
   const [typed, setTyped] = useState('');
@@ -125,10 +125,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   };
 
   return (
-    <dialog ref={dialog} class="dialog palette" aria-label="Go to" onCancel={(event) => {
-      event.preventDefault();
-      onClose();
-    }} onMouseDown={(event) => event.target === event.currentTarget && onClose()}>
+    <dialog {...modal} class="dialog palette" aria-label="Go to">
       <div class="palette-head">
         <Icon name="search" />
         <input

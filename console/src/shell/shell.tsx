@@ -67,12 +67,9 @@ function CurrentPage() {
 
 /** The navigation on a narrow screen: a drawer. */
 function Drawer({ onClose }: { onClose: () => void }) {
-  const dialog = useModal();
+  const modal = useModal(onClose);
   return (
-    <dialog ref={dialog} class="drawer" aria-label="Menu" onCancel={(event) => {
-      event.preventDefault();
-      onClose();
-    }} onClick={(event) => (event.target === event.currentTarget || (event.target instanceof Element && event.target.closest('a'))) && onClose()}>
+    <dialog {...modal} class="drawer" aria-label="Menu" onClick={(event) => event.target instanceof Element && event.target.closest('a') && onClose()}>
       <Nav label="Menu" />
     </dialog>
   );

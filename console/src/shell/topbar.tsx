@@ -2,30 +2,28 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { announced } from '../lib/router';
 import { askAgain, expired, session, signOut } from '../lib/session';
+import type { StreamState } from '../lib/hub';
 import { post, stream } from '../lib/stream';
 import { now } from '../ui/age';
 import { Button, IconButton } from '../ui/button';
-import { Icon } from '../ui/icon';
+import type { Tone } from '../ui/conditions';
+import { Icon, type IconName } from '../ui/icon';
 import { Status } from '../ui/status';
 
 const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
 
+const STREAMS: Partial<Record<StreamState['state'], { tone: Tone; label: string; icon?: IconName; title?: string }>> = {
+  open: { tone: 'ok', label: 'Live', icon: 'activity', title: 'What is shown follows the cluster.' },
+  opening: { tone: 'muted', label: 'Connecting', icon: 'refresh' },
+  hidden: { tone: 'muted', label: 'Paused', icon: 'pause', title: 'No tab was visible.' },
+  waiting: { tone: 'warn', label: 'Not live', title: 'The connection to the host failed.' },
+  'signed-out': { tone: 'warn', label: 'Signed out', icon: 'lock' },
+};
+
 function StreamStatus() {
-  const { state } = stream.value;
-  switch (state) {
-    case 'idle':
-      return null;
-    case 'open':
-      return <Status tone="ok" label="Live" icon="activity" title="What is shown follows the cluster." />;
-    case 'opening':
-      return <Status tone="muted" label="Connecting" icon="refresh" />;
-    case 'hidden':
-      return <Status tone="muted" label="Paused" icon="pause" title="No tab was visible." />;
-    case 'waiting':
-      return <Status tone="warn" label="Not live" title={stream.value.problem?.detail || 'The connection to the host failed.'} />;
-    case 'signed-out':
-      return <Status tone="warn" label="Signed out" icon="lock" />;
-  }
+  const { state, problem } = stream.value;
+  const shown = STREAMS[state];
+  return shown ? <Status {...shown} title={(state === 'waiting' && problem?.detail) || shown.title} /> : null;
 }
 
 /** Says, over the page, that what is shown is no longer live, and offers the way out. */
@@ -42,7 +40,7 @@ export function ConnectionBanner() {
   }, [state]);
   if (expired.value && !expired.value.isAsking) {
     return (
-      <div class="banner warn">
+      <div class="banner">
         <Icon name="lock" />
         <span>You are signed out. What is shown is as it was then.</span>
         <Button small onClick={askAgain}>Sign in</Button>
@@ -52,7 +50,7 @@ export function ConnectionBanner() {
   if (!isWaiting) return null;
   const seconds = retryAt === null ? 0 : Math.max(0, Math.round((retryAt - now.value) / 1000));
   return (
-    <div class="banner warn">
+    <div class="banner">
       <Icon name="alert" />
       <span>{problem?.detail || 'The connection to the host is lost.'} What is shown may be out of date; trying again{seconds > 5 ? ` in about ${Math.ceil(seconds / 5) * 5} seconds` : ' soon'}.</span>
       <Button small icon="refresh" onClick={() => post({ type: 'retry' })}>Try now</Button>

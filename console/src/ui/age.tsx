@@ -27,8 +27,7 @@ export function duration(milliseconds: number): string {
 
 /** How long ago something was. The moment itself is its title. */
 export function Age({ time, ago }: { time: string | Date | null | undefined; ago?: boolean | undefined }) {
-  if (!time) return <span class="muted">-</span>;
-  const date = typeof time === 'string' ? new Date(time) : time;
+  const date = new Date(time ?? Number.NaN);
   if (Number.isNaN(date.getTime())) return <span class="muted">-</span>;
   const text = duration(now.value - date.getTime());
   return (

@@ -43,11 +43,9 @@ export function Chips({ value, onChange, placeholder, wrong, onBlur }: ChipsProp
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.isComposing) return;
-    if (event.key === 'Enter' && draft.trim() !== '') {
+    if (event.key === 'Enter') {
       event.preventDefault();
       add(draft);
-    } else if (event.key === 'Enter') {
-      event.preventDefault();
     } else if (event.key === 'Backspace' && draft === '' && value.length > 0) {
       event.preventDefault();
       remove(value.length - 1);

@@ -6,8 +6,8 @@ import { ProblemView } from './feedback';
 import { Field } from './field';
 import { TextInput } from './inputs';
 
-/** Shows a dialog for as long as it is rendered, and then gives the focus back to what had it. */
-export function useModal() {
+/** What makes a dialog of an element for as long as it is rendered; then the focus goes back to what had it. Esc and a click beside it close it. */
+export function useModal(onClose: () => void) {
   const dialog = useRef<HTMLDialogElement>(null);
   // Before the next key arrives: an effect that waits for the paint would let it go to the page behind.
   useLayoutEffect(() => {
@@ -19,7 +19,14 @@ export function useModal() {
       if (before instanceof HTMLElement && before.isConnected && document.activeElement === document.body) before.focus();
     };
   }, []);
-  return dialog;
+  return {
+    ref: dialog,
+    onCancel: (event: Event) => {
+      event.preventDefault();
+      onClose();
+    },
+    onMouseDown: (event: MouseEvent) => event.target === event.currentTarget && onClose(),
+  };
 }
 
 interface DialogProps {
@@ -32,21 +39,12 @@ interface DialogProps {
   wide?: boolean | undefined;
 }
 
-/** A modal dialog, open for as long as it is rendered. Esc, the cross and a click beside it close it. */
+/** A modal dialog, with a cross that closes it too. */
 export function Dialog({ title, onClose, onSubmit, children, actions, wide }: DialogProps) {
   const id = useId();
-  const dialog = useModal();
+  const modal = useModal(onClose);
   return (
-    <dialog
-      ref={dialog}
-      class={wide ? 'dialog wide' : 'dialog'}
-      aria-labelledby={id}
-      onCancel={(event) => {
-        event.preventDefault();
-        onClose();
-      }}
-      onMouseDown={(event) => event.target === event.currentTarget && onClose()}
-    >
+    <dialog {...modal} class={wide ? 'dialog wide' : 'dialog'} aria-labelledby={id}>
       <form
         method="dialog"
         onSubmit={(event) => {

@@ -12,17 +12,11 @@ export function linesOf(diff: string): Line[] {
   const found: Line[] = [];
   let isInside = false;
   for (const line of lines) {
-    if (line.startsWith('@@')) {
-      isInside = true;
-      found.push({ kind: 'hunk', text: line });
-    } else if (!isInside && (line.startsWith('--- ') || line.startsWith('+++ ') || line.startsWith('diff '))) {
-      continue;
-    } else if (line.startsWith('\\')) {
-      continue;
-    } else {
-      const kind = line.startsWith('+') ? 'add' : line.startsWith('-') ? 'del' : 'same';
-      found.push({ kind, text: kind === 'same' && !line.startsWith(' ') ? line : line.slice(1) });
-    }
+    const isHunk = line.startsWith('@@');
+    isInside ||= isHunk;
+    if (line.startsWith('\\') || (!isInside && /^(--- |\+\+\+ |diff )/.test(line))) continue;
+    const kind = isHunk ? 'hunk' : line.startsWith('+') ? 'add' : line.startsWith('-') ? 'del' : 'same';
+    found.push({ kind, text: /^[ +-]/.test(line) ? line.slice(1) : line });
   }
   return found;
 }

@@ -30,7 +30,7 @@ interface NoticeProps {
 /** Something to know before anything else on the page. */
 export function Notice({ tone, title, children, actions, live }: NoticeProps) {
   return (
-    <div class={`notice ${tone}`} role={live ? 'alert' : undefined}>
+    <div class={`notice tone-${tone}`} role={live ? 'alert' : undefined}>
       <Icon name={iconOf(tone)} />
       <div>
         {title && <strong>{title}</strong>}

@@ -11,7 +11,10 @@ export interface Wiring {
   required: boolean;
 }
 
-const Wires = createContext<Wiring>({ id: undefined, describedBy: undefined, invalid: false, required: false });
+/** Outside of a Field, and in one whose inputs share a label, an input says this of itself on its own. */
+const ALONE: Wiring = { id: undefined, describedBy: undefined, invalid: false, required: false };
+
+const Wires = createContext(ALONE);
 
 /** The wiring of the Field around this input. */
 export function useWiring(): Wiring {
@@ -53,7 +56,7 @@ export function Field({ label, help, error, required = false, optional, group, c
   );
   const rest = (
     <>
-      <Wires.Provider value={{ id, describedBy, invalid: error !== undefined, required }}>{children}</Wires.Provider>
+      <Wires.Provider value={group ? ALONE : { id, describedBy, invalid: error !== undefined, required }}>{children}</Wires.Provider>
       <FieldError id={`${id}-error`}>{error}</FieldError>
       {help && <span class="help" id={`${id}-help`}>{help}</span>}
     </>

@@ -80,7 +80,7 @@ export function Toolbar({ children, label }: { children: ComponentChildren; labe
 export function KeyValue({ items }: { items: readonly (readonly [name: string, value: ComponentChildren] | undefined)[] }) {
   return (
     <dl class="kv">
-      {items.filter((item) => item !== undefined).map(([name, value]) => [<dt key={name}>{name}</dt>, <dd key={`${name}=`}>{value}</dd>])}
+      {items.filter((item) => item !== undefined).map(([name, value], index) => [<dt key={index}>{name}</dt>, <dd key={`${index}=`}>{value}</dd>])}
     </dl>
   );
 }
@@ -90,16 +90,21 @@ interface CountProps {
   value: number | string;
   icon?: IconName | undefined;
   tone?: Tone | undefined;
+  /** The tone of the number, where it is another than that of the icon, or none. */
+  valueTone?: Tone | null | undefined;
   href?: string | undefined;
+  pressed?: boolean | undefined;
+  onPress?: (() => void) | undefined;
 }
 
-/** A number worth a tile; where it leads to what it counts, a link. */
-export function Count({ name, value, icon, tone, href }: CountProps) {
+/** A number worth a tile; where it leads to what it counts a link, and where it shows that alone a button. */
+export function Count({ name, value, icon, tone, valueTone = tone, href, pressed, onPress }: CountProps) {
   const inside = (
     <>
-      <span class={tone ? `value tone-${tone}` : 'value'}>{typeof value === 'number' ? value.toLocaleString('en') : value}</span>
+      <span class={valueTone ? `value tone-${valueTone}` : 'value'}>{typeof value === 'number' ? value.toLocaleString('en') : value}</span>
       <span class="name">{icon && <Icon name={icon} class={tone ? `tone-${tone}` : undefined} />}{name}</span>
     </>
   );
+  if (onPress) return <button type="button" class="count" aria-pressed={pressed} onClick={onPress}>{inside}</button>;
   return href ? <a class="count" href={href}>{inside}</a> : <div class="count">{inside}</div>;
 }

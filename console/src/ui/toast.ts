@@ -1,5 +1,6 @@
 // Short news at the edge of the page. Errors stay until somebody takes them away.
 import { signal } from '@preact/signals';
+import { asProblem } from '../lib/api';
 import type { Tone } from './conditions';
 
 export interface News {
@@ -24,4 +25,9 @@ export function toast(message: string, tone: Tone = 'ok'): void {
   const id = last;
   news.value = [...news.value.slice(1 - MOST), { id, message, tone }];
   if (tone !== 'bad') setTimeout(() => dismiss(id), LASTS);
+}
+
+/** Tells why something was not done. */
+export function toastProblem(error: unknown): void {
+  toast(asProblem(error).detail, 'bad');
 }

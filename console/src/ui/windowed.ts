@@ -17,32 +17,17 @@ export function rangeOf(top: number, bottom: number, height: number, count: numb
   return { first, end };
 }
 
-/** The nearest ancestor that scrolls; none where the window does. */
-function scrollerOf(element: Element): Element | null {
-  for (let at = element.parentElement; at && at !== document.body; at = at.parentElement) {
-    if (/auto|scroll/.test(getComputedStyle(at).overflowY)) return at;
-  }
-  return null;
-}
-
-/** The rows of a list to draw, while the window or an ancestor of the list scrolls. */
+/** The rows of a list to draw, while the window scrolls. */
 export function useWindowed(ref: RefObject<HTMLElement | null>, count: number, height: number): Range {
   const [range, setRange] = useState<Range>(() => rangeOf(0, window.innerHeight, height, count));
   const measure = useCallback(() => {
-    const element = ref.current;
-    if (!element) return;
-    const scroller = scrollerOf(element);
-    const box = scroller?.getBoundingClientRect();
-    const from = box?.top ?? 0;
-    const to = box ? box.bottom : window.innerHeight;
-    const top = element.getBoundingClientRect().top;
-    const next = rangeOf(from - top, to - top, height, count);
+    const top = ref.current?.getBoundingClientRect().top;
+    if (top === undefined) return;
+    const next = rangeOf(-top, window.innerHeight - top, height, count);
     setRange((before) => (before.first === next.first && before.end === next.end ? before : next));
   }, [count, height]);
   useEffect(() => {
-    const element = ref.current;
-    if (!element) return;
-    const target: Element | Window = scrollerOf(element) ?? window;
+    const stop = new AbortController();
     let asked = 0;
     const ask = () => {
       cancelAnimationFrame(asked);
@@ -50,12 +35,11 @@ export function useWindowed(ref: RefObject<HTMLElement | null>, count: number, h
     };
     // What is drawn first is the beginning of the list. To measure before that is drawn would lay out the page twice.
     ask();
-    target.addEventListener('scroll', ask, { passive: true });
-    window.addEventListener('resize', ask);
+    window.addEventListener('scroll', ask, { passive: true, signal: stop.signal });
+    window.addEventListener('resize', ask, { signal: stop.signal });
     return () => {
       cancelAnimationFrame(asked);
-      target.removeEventListener('scroll', ask);
-      window.removeEventListener('resize', ask);
+      stop.abort();
     };
   }, [measure]);
   return range.end > count ? rangeOf(range.first * height, count * height, height, count) : range;

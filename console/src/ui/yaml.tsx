@@ -1,26 +1,31 @@
 // YAML to read, and YAML to write. What they need is loaded when the first of them is shown.
-import { useEffect, useState } from 'preact/hooks';
+import { signal } from '@preact/signals';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { EditorProps } from '../editor/editor';
 import { Skeleton } from './feedback';
 import { IconButton } from './button';
 import { beginning } from './text';
 import { toast } from './toast';
 
-type Loaded<T> = T | undefined;
+export type YamlLibrary = typeof import('../editor/yaml');
+
+const library = signal<YamlLibrary | undefined>(undefined);
+
+/** What reads and prints YAML; it is loaded when somebody wants it first. */
+export function useYamlLibrary(wanted = true): YamlLibrary | undefined {
+  useEffect(() => {
+    if (wanted) void import('../editor/yaml').then((loaded) => (library.value = loaded));
+  }, [wanted]);
+  return library.value;
+}
 
 /** More lines nobody reads here: what is copied is whole. */
 const MOST_LINES = 4000;
 
 /** A value as YAML. */
 export function YamlView({ value, label = 'YAML', max }: { value: unknown; label?: string | undefined; max?: string | undefined }) {
-  const [text, setText] = useState<Loaded<string>>(undefined);
-  useEffect(() => {
-    let isGone = false;
-    void import('../editor/yaml').then(({ print }) => isGone || setText(print(value)));
-    return () => {
-      isGone = true;
-    };
-  }, [value]);
+  const yaml = useYamlLibrary();
+  const text = useMemo(() => yaml?.print(value), [yaml, value]);
   if (text === undefined) return <Skeleton lines={6} />;
   const copy = () => void navigator.clipboard.writeText(text).then(() => toast('Copied.'), () => toast('The browser did not allow copying.', 'bad'));
   const lines = text.split('\n');
@@ -52,14 +57,8 @@ function kindOf(value: string): string | undefined {
 
 /** An editor for YAML; `problems` stand at their lines. */
 export function YamlEditor(props: EditorProps) {
-  const [Editor, setEditor] = useState<Loaded<{ view: (props: EditorProps) => preact.JSX.Element }>>(undefined);
-  useEffect(() => {
-    let isGone = false;
-    void import('../editor/editor').then(({ Editor }) => isGone || setEditor({ view: Editor }));
-    return () => {
-      isGone = true;
-    };
-  }, []);
-  if (!Editor) return <div class="editor"><Skeleton lines={6} label="Loading the editor" /></div>;
-  return <Editor.view {...props} />;
+  const [editor, setEditor] = useState<typeof import('../editor/editor')>();
+  useEffect(() => void import('../editor/editor').then(setEditor), []);
+  if (!editor) return <div class="editor"><Skeleton lines={6} label="Loading the editor" /></div>;
+  return <editor.Editor {...props} />;
 }

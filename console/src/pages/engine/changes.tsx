@@ -72,7 +72,7 @@ export function ChildChanges({ items, what = 'child' }: { items: readonly ChildC
   const shown = all ? items : items.filter((one) => !quiet.includes(one));
   return (
     <>
-      <ul class="plain changes" role="list">{shown.map((child) => <ChildOf key={`${child.reference.apiVersion} ${child.reference.kind} ${child.reference.namespace ?? ''}/${child.reference.name}`} child={child} />)}</ul>
+      <ul class="plain stack" role="list">{shown.map((child) => <ChildOf key={`${child.reference.apiVersion} ${child.reference.kind} ${child.reference.namespace ?? ''}/${child.reference.name}`} child={child} />)}</ul>
       {quiet.length > 0 && (
         <button type="button" class="btn quiet small-btn fold" aria-expanded={all} onClick={() => setAll(!all)}>
           <Icon name={all ? 'up' : 'chevron'} />

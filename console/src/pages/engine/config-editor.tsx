@@ -2,12 +2,12 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { Json } from '../../api/generated';
 import type { LineProblem } from '../../editor/yaml';
-import { isEqual } from '../../forms/path';
+import { isEqual, isObject, type Path } from '../../forms/path';
 import type { Problem } from '../../lib/api';
 import { Button } from '../../ui/button';
 import { Field } from '../../ui/field';
 import { Segment, Switch } from '../../ui/inputs';
-import { YamlEditor, YamlView } from '../../ui/yaml';
+import { useYamlLibrary, YamlEditor, YamlView } from '../../ui/yaml';
 import { configOf, pathInConfig } from './config';
 import { ConfigForm } from './config-form';
 import { formSchema } from './config-schema';
@@ -20,46 +20,38 @@ export interface EditedConfig {
   problems: readonly LineProblem[];
 }
 
-export interface ConfigText {
-  isOpen: boolean;
-  text: string;
-  edited: EditedConfig;
-  lineOf: (path: readonly (string | number)[]) => number;
-  open: () => void;
-  close: () => void;
-  write: (text: string) => void;
-  /** Takes a value that was put together in the form. */
-  change: (value: Json) => void;
-}
+export type ConfigText = ReturnType<typeof useConfigText>;
 
 const UNTOUCHED: EditedConfig = { isEdited: false, value: undefined, problems: [] };
 
 /** A config while it is edited. The library that reads YAML is loaded when somebody begins to. */
-export function useConfigText(config: Json | undefined): ConfigText {
-  const [yaml, setYaml] = useState<typeof import('../../editor/yaml') | null>(null);
-  const [text, setText] = useState('');
-  const read = useMemo(() => yaml?.read(text), [yaml, text]);
+export function useConfigText(config: Json | undefined) {
+  const [isWanted, want] = useState(false);
+  const yaml = useYamlLibrary(isWanted);
+  const [typed, setTyped] = useState<string | null>(null);
+  const text = typed ?? yaml?.print(configOf(config)) ?? '';
+  const isOpen = isWanted && yaml !== undefined;
+  const read = useMemo(() => (isOpen ? yaml.read(text) : undefined), [isOpen, yaml, text]);
   const edited = useMemo<EditedConfig>(() => {
     if (!read) return UNTOUCHED;
     const value = (read.value ?? undefined) as Json | undefined;
-    const isNoObject = read.problems.length === 0 && value !== undefined && (typeof value !== 'object' || Array.isArray(value));
+    const isNoObject = read.problems.length === 0 && value !== undefined && !isObject(value);
     const problems = isNoObject ? [{ line: 1, message: 'A config is an object: names and values.' }] : read.problems;
     return { isEdited: problems.length > 0 || !isEqual(configOf(value), configOf(config)), value: configOf(value), problems };
   }, [read, config]);
   return {
-    isOpen: yaml !== null,
+    isOpen,
     text,
     edited,
-    lineOf: read?.lineOf ?? (() => 1),
+    lineOf: (path: Path) => read?.lineOf(path) ?? 1,
     open: () => {
-      void import('../../editor/yaml').then((loaded) => {
-        setText(loaded.print(configOf(config)));
-        setYaml(loaded);
-      });
+      want(true);
+      setTyped(null);
     },
-    close: () => setYaml(null),
-    write: setText,
-    change: (value) => setText(yaml?.print(value) ?? ''),
+    close: () => want(false),
+    write: setTyped,
+    /** Takes a value that was put together in the form. */
+    change: (value: Json) => setTyped(yaml?.print(value) ?? ''),
   };
 }
 

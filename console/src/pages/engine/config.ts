@@ -1,10 +1,6 @@
 // The config of a Reconciler as it is edited: what a patch has to say, and where a refusal belongs.
 import type { Json } from '../../api/generated';
-import { mergePatch } from '../../forms/path';
-
-function isObject(value: Json | undefined): value is { [key: string]: Json } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+import { isObject, mergePatch, parsePath } from '../../forms/path';
 
 /** Nothing, null and an empty object are all no config. */
 export function configOf(value: Json | undefined): Json | undefined {
@@ -25,7 +21,6 @@ export function swapPatch(spec: { module: string; config?: Json }, wanted: { mod
 
 /** The path inside the config of a field that the server names: `spec.config.hosts[0].name`. Null where it is another field. */
 export function pathInConfig(field: string): (string | number)[] | null {
-  const rest = /^(?:spec\.)?config(?=$|[.[])(.*)$/.exec(field)?.[1];
-  if (rest === undefined) return null;
-  return [...rest.matchAll(/\.([^.[\]]+)|\[(\d+)\]|\["([^"]*)"\]/g)].map(([, name, index, quoted]) => (index !== undefined ? Number(index) : (name ?? quoted ?? '')));
+  const [first, ...rest] = parsePath(field.replace(/^spec\./, ''));
+  return first === 'config' ? rest : null;
 }

@@ -1,5 +1,6 @@
 // What a module declares of itself, and what of it is new against another. Values in, values out.
 import type { Json } from '../../api/generated';
+import { isObject } from '../../forms/path';
 import type { Grants } from '../../lib/kubernetes';
 import { groupOf } from './words';
 
@@ -24,9 +25,9 @@ export interface Manifest {
 
 /** The manifest in a value, if it is one. A module of views alone has none. */
 export function manifestIn(value: Json | undefined): Manifest | null {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
+  if (!isObject(value)) return null;
   const { name, version, reconciles } = value;
-  if (typeof name !== 'string' || typeof version !== 'string' || typeof reconciles !== 'object' || reconciles === null || Array.isArray(reconciles)) return null;
+  if (typeof name !== 'string' || typeof version !== 'string' || !isObject(reconciles)) return null;
   return typeof reconciles.kind === 'string' && typeof reconciles.apiVersion === 'string' ? (value as unknown as Manifest) : null;
 }
 
@@ -37,11 +38,9 @@ function kindWords({ apiVersion, kind }: DeclaredKind): string {
 /** The properties of a config that a schema of it names. */
 export function configProperties(schema: Json | undefined): Map<string, { type: string; description: string; isRequired: boolean }> {
   const found = new Map<string, { type: string; description: string; isRequired: boolean }>();
-  if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return found;
-  const { properties, required } = schema;
-  if (typeof properties !== 'object' || properties === null || Array.isArray(properties)) return found;
-  for (const [name, value] of Object.entries(properties)) {
-    const one = typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
+  const { properties, required }: { [key: string]: Json } = isObject(schema) ? schema : {};
+  for (const [name, value] of Object.entries(isObject(properties) ? properties : {})) {
+    const one = isObject(value) ? value : {};
     const type = Array.isArray(one.type) ? one.type.join(' or ') : typeof one.type === 'string' ? one.type : 'any';
     found.set(name, { type, description: typeof one.description === 'string' ? one.description : '', isRequired: Array.isArray(required) && required.includes(name) });
   }

@@ -1,8 +1,6 @@
 // Every Module, and the place to upload one.
 import { useMemo, useState } from 'preact/hooks';
 import type { Row } from '../../api/generated';
-import { callObject } from '../../api/objects';
-import { asProblem, type Problem } from '../../lib/api';
 import { useCan } from '../../lib/can';
 import type { K8sObject, ModuleSpec, ModuleStatus } from '../../lib/kubernetes';
 import { navigate, queryOf, setQuery } from '../../lib/router';
@@ -10,16 +8,16 @@ import { MODULES, useObject, useRows } from '../../lib/store';
 import { Age } from '../../ui/age';
 import { Button } from '../../ui/button';
 import { CopyText } from '../../ui/copy';
-import { ConfirmByName, Dialog } from '../../ui/dialog';
+import { Dialog } from '../../ui/dialog';
 import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
 import { SearchInput } from '../../ui/inputs';
 import { KeyValue, Page, PageHead, Section, Toolbar } from '../../ui/layout';
 import { Blocker, Conditions } from '../../ui/condition-list';
 import { statefulOf, stateOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
-import { toast } from '../../ui/toast';
 import { type Column, VirtualTable } from '../../ui/virtual';
 import { YamlView } from '../../ui/yaml';
+import { DeleteDialog } from './delete-dialog';
 import { manifestIn } from './manifest';
 import { ENGINE_PAGE, modulePage, userPage } from './paths';
 import { Listed, number, text, texts } from './shared';
@@ -77,27 +75,13 @@ function About({ module, onDelete }: { module: K8sObject; onDelete: () => void }
 
 function ModuleDialog({ name, onClose }: { name: string; onClose: () => void }) {
   const { object, problem } = useObject(MODULES, null, name);
-  const [asks, setAsks] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [refused, setRefused] = useState<Problem | null>(null);
+  const [condemned, condemn] = useState<K8sObject | null>(null);
   const module = object.value;
-  const remove = async () => {
-    if (!module) return;
-    setBusy(true);
-    try {
-      await callObject('deleteObject', { ...MODULES, name }, { query: { uid: module.metadata.uid } });
-      toast(`Module ${name} is deleted.`);
-      onClose();
-    } catch (error) {
-      setRefused(asProblem(error));
-      setBusy(false);
-    }
-  };
-  if (asks) {
+  if (condemned) {
     return (
-      <ConfirmByName title={`Delete Module ${name}?`} name={name} verb="Delete" busy={busy} problem={refused} onConfirm={() => void remove()} onClose={() => setAsks(false)}>
+      <DeleteDialog kind={MODULES} object={condemned} title={`Delete Module ${name}?`} said={`Module ${name} is deleted.`} onDone={onClose} onClose={() => condemn(null)}>
         <p>Nobody uses it. To have it again, it has to be uploaded again.</p>
-      </ConfirmByName>
+      </DeleteDialog>
     );
   }
   return (
@@ -105,7 +89,7 @@ function ModuleDialog({ name, onClose }: { name: string; onClose: () => void }) 
       {problem.value && <ProblemView problem={problem.value} />}
       {module === null && <Empty title={`There is no Module ${name}`} icon="search" />}
       {module === undefined && !problem.value && <Skeleton />}
-      {module && <About module={module} onDelete={() => setAsks(true)} />}
+      {module && <About module={module} onDelete={() => condemn(module)} />}
       {module?.metadata.deletionTimestamp && <Notice tone="info">It is being deleted.</Notice>}
     </Dialog>
   );

@@ -7,7 +7,7 @@ import { CopyText } from '../../ui/copy';
 import { Empty, Notice } from '../../ui/feedback';
 import { Icon, type IconName } from '../../ui/icon';
 import { SearchInput } from '../../ui/inputs';
-import { Section } from '../../ui/layout';
+import { Count, Section } from '../../ui/layout';
 import type { Tone } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { type Column, Table } from '../../ui/table';
@@ -35,14 +35,8 @@ const SUMMARY: Column<Change>[] = [
 /** A tile that counts roots of a verdict, and shows them alone when it is pressed. */
 function Tile({ verdict, value, pressed, onPress }: { verdict: Verdict; value: number; pressed: boolean; onPress: () => void }) {
   const { tone, icon, label } = VERDICTS[verdict];
-  const inside = (
-    <>
-      <span class={value > 0 && verdict !== 'unchanged' ? `value tone-${tone}` : 'value'}>{value.toLocaleString('en')}</span>
-      <span class="name"><Icon name={icon} class={`tone-${tone}`} />{label}</span>
-    </>
-  );
-  if (verdict === 'unchanged' || value === 0) return <div class="count">{inside}</div>;
-  return <button type="button" class="count" aria-pressed={pressed} onClick={onPress}>{inside}</button>;
+  const isQuiet = verdict === 'unchanged' || value === 0;
+  return <Count name={label} value={value} icon={icon} tone={tone} valueTone={isQuiet ? null : tone} pressed={pressed} onPress={isQuiet ? undefined : onPress} />;
 }
 
 function Planned({ root }: { root: PlannedRoot }) {

@@ -10,6 +10,7 @@ import { Notice, ProblemView, Progress, Skeleton } from '../../ui/feedback';
 import { Field } from '../../ui/field';
 import { Select, Switch, TextInput } from '../../ui/inputs';
 import { Card, Page, PageHead } from '../../ui/layout';
+import { statefulOf } from '../../ui/conditions';
 import { ConfigEditor, type EditedConfig, useConfigText } from './config-editor';
 import { manifestIn } from './manifest';
 import { ManifestChanges } from './manifest-view';
@@ -68,7 +69,7 @@ function Planner({ object }: { object: K8sObject }) {
   const chosen = useObject(MODULES, null, module).object.value;
   const active = useObject(MODULES, null, inForce).object.value;
   const [after, before] = [manifestIn(chosen?.status?.manifest), manifestIn(active?.status?.manifest)];
-  const isNotReady = chosen !== undefined && !(chosen?.status?.conditions as Json[] | undefined)?.some((one) => typeof one === 'object' && one !== null && !Array.isArray(one) && one.type === 'Ready' && one.status === 'True');
+  const isNotReady = chosen && statefulOf(chosen).ready.status !== 'True';
   const isSame = module === inForce && !config.edited.isEdited;
 
   return (
@@ -88,7 +89,7 @@ function Planner({ object }: { object: K8sObject }) {
         >
           <div class="halves">
             <div class="stack">
-              <Field label="Module" help={isSame ? 'This one is in force: the plan shows what its roots still differ in.' : undefined} error={isNotReady && chosen ? 'This Module is not ready.' : chosen === null ? 'There is no such Module.' : undefined}>
+              <Field label="Module" help={isSame ? 'This one is in force: the plan shows what its roots still differ in.' : undefined} error={isNotReady ? 'This Module is not ready.' : chosen === null ? 'There is no such Module.' : undefined}>
                 <Select value={module} onChange={choose} options={optionsOf(list, module, inForce)} />
               </Field>
               <ManifestChanges before={before} after={after} grants={spec.grants} />

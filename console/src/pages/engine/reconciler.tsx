@@ -1,7 +1,7 @@
 // One Reconciler: what is in force and what waits, what its logic may do, and its roots.
 import { useState } from 'preact/hooks';
 import { callObject } from '../../api/objects';
-import { asProblem, type Problem } from '../../lib/api';
+import { useAct } from '../../lib/act';
 import { useCan } from '../../lib/can';
 import { useAction } from '../../lib/keys';
 import type { K8sObject, ReconcilerSpec, ReconcilerStatus } from '../../lib/kubernetes';
@@ -17,7 +17,7 @@ import { statefulOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { Tabs } from '../../ui/tabs';
 import { beginning } from '../../ui/text';
-import { toast } from '../../ui/toast';
+import { toast, toastProblem } from '../../ui/toast';
 import { YamlView } from '../../ui/yaml';
 import { Config } from './config-view';
 import { planPage, RECONCILERS_PAGE } from './paths';
@@ -32,7 +32,7 @@ function InForce({ spec, status }: { spec: ReconcilerSpec; status: ReconcilerSta
   const total = roots?.total ?? 0;
   const isMoving = reconciled !== undefined && reconciled < total && !spec.suspend;
   return (
-    <Card class="in-force">
+    <Card class="stack">
       <KeyValue
         items={[
           ['In force', <ModuleRef name={active?.module} digest={active?.digest} />],
@@ -73,12 +73,7 @@ function Allowed({ name, spec }: { name: string; spec: ReconcilerSpec }) {
       <Section title="Grants">
         <Card>
           {lines.length === 0 ? <p class="muted">Nothing is granted.</p> : (
-            <dl class="grants">
-              {lines.map(({ what, kinds, where }, index) => [
-                <dt key={`${index}`}>{what}</dt>,
-                <dd key={`${index}=`}><Tags items={kinds} />{where && <span class="muted">{where}</span>}</dd>,
-              ])}
-            </dl>
+            <KeyValue items={lines.map(({ what, kinds, where }) => [what, <span class="toolbar"><Tags items={kinds} />{where && <span class="muted">{where}</span>}</span>])} />
           )}
         </Card>
       </Section>
@@ -101,50 +96,34 @@ function Allowed({ name, spec }: { name: string; spec: ReconcilerSpec }) {
 
 /** Asks before the work stops; nothing is deleted. */
 function SuspendDialog({ name, total, onClose }: { name: string; total: number; onClose: () => void }) {
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const suspend = async () => {
-    setBusy(true);
-    const refused = await setSuspended(name, true);
-    setBusy(false);
-    if (refused) setProblem(refused);
-    else onClose();
-  };
+  const { run, busy, problem } = useAct(async () => {
+    await setSuspended(name, true);
+    onClose();
+  });
   return (
-    <Dialog title={`Suspend ${name}?`} onClose={onClose} onSubmit={() => void suspend()} actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" variant="primary" busy={busy}>Suspend</Button></>}>
+    <Dialog title={`Suspend ${name}?`} onClose={onClose} onSubmit={run} actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" variant="primary" busy={busy}>Suspend</Button></>}>
       <p>No root of it is reconciled until it is resumed: children and statuses of {count(total, 'root')} stay as they are. Nothing is deleted.</p>
       {problem && <ProblemView problem={problem} />}
     </Dialog>
   );
 }
 
-async function setSuspended(name: string, suspend: boolean): Promise<Problem | null> {
-  try {
-    await callObject('patchObject', { ...RECONCILERS, name }, { body: { spec: { suspend } } });
-    toast(suspend ? `${name} is suspended.` : `${name} is resumed.`);
-    return null;
-  } catch (error) {
-    return asProblem(error);
-  }
+async function setSuspended(name: string, suspend: boolean): Promise<void> {
+  await callObject('patchObject', { ...RECONCILERS, name }, { body: { spec: { suspend } } });
+  toast(suspend ? `${name} is suspended.` : `${name} is resumed.`);
 }
 
 function Actions({ name, spec, status }: { name: string; spec: ReconcilerSpec; status: ReconcilerStatus }) {
   const can = useCan({ verb: 'patch', group: RECONCILERS.group, resource: RECONCILERS.plural, name });
   const [asks, setAsks] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const resume = async () => {
-    setBusy(true);
-    const problem = await setSuspended(name, false);
-    setBusy(false);
-    if (problem) toast(problem.detail, 'bad');
-  };
+  const { run: resume, busy } = useAct(() => setSuspended(name, false).catch(toastProblem));
   const isSuspended = spec.suspend === true;
   useAction({ id: 'reconciler-plan', title: `Plan a swap of ${name}`, key: 'p', group: 'Reconciler', run: () => navigate(planPage(name)) });
-  useAction({ id: 'reconciler-suspend', title: isSuspended ? `Resume ${name}` : `Suspend ${name}`, group: 'Reconciler', run: () => (isSuspended ? void resume() : setAsks(true)), when: can.value === true });
+  useAction({ id: 'reconciler-suspend', title: isSuspended ? `Resume ${name}` : `Suspend ${name}`, group: 'Reconciler', run: () => (isSuspended ? resume() : setAsks(true)), when: can.value === true });
   const why = can.value === false ? 'You may not change this Reconciler.' : undefined;
   return (
     <>
-      {isSuspended ? <Button icon="play" busy={busy} disabled={can.value !== true} title={why} onClick={() => void resume()}>Resume</Button> : <Button icon="pause" disabled={can.value !== true} title={why} onClick={() => setAsks(true)}>Suspend</Button>}
+      {isSuspended ? <Button icon="play" busy={busy} disabled={can.value !== true} title={why} onClick={resume}>Resume</Button> : <Button icon="pause" disabled={can.value !== true} title={why} onClick={() => setAsks(true)}>Suspend</Button>}
       <LinkButton variant="primary" icon="swap" href={planPage(name)}>Plan a swap</LinkButton>
       {asks && <SuspendDialog name={name} total={status.roots?.total ?? 0} onClose={() => setAsks(false)} />}
     </>
@@ -175,12 +154,10 @@ function Reconciler({ object }: { object: K8sObject }) {
       {spec.suspend ? <Notice tone="info" title="Suspended">No root is reconciled. Children and statuses stay as they are until it is resumed.</Notice> : !status.candidate && <Blocker object={object} />}
       <InForce spec={spec} status={status} />
       <Tabs label={`About ${name}`} tabs={TABS.map((one) => (one.key === 'roots' && status.roots?.failing ? { ...one, badge: status.roots.failing, bad: true } : one))} value={tab} onChange={setTab}>
-        <div class="panel">
-          {tab === 'roots' && <Roots reference={spec.for} />}
-          {tab === 'conditions' && <Conditions object={object} />}
-          {tab === 'allowed' && <Allowed name={name} spec={spec} />}
-          {tab === 'yaml' && <YamlView value={object} />}
-        </div>
+        {tab === 'roots' && <Roots reference={spec.for} />}
+        {tab === 'conditions' && <Conditions object={object} />}
+        {tab === 'allowed' && <Allowed name={name} spec={spec} />}
+        {tab === 'yaml' && <YamlView value={object} />}
       </Tabs>
     </Page>
   );

@@ -1,42 +1,35 @@
 // What can be done with a root from the engine's side: reconcile it now, suspend it, resume it.
-import { useState } from 'preact/hooks';
 import type { Kind } from '../../api/generated';
 import { callObject } from '../../api/objects';
-import { asProblem } from '../../lib/api';
+import { useAct } from '../../lib/act';
 import { useCan } from '../../lib/can';
 import { useAction } from '../../lib/keys';
 import type { K8sObject } from '../../lib/kubernetes';
 import { Button } from '../../ui/button';
 import { isSuspended } from '../../ui/conditions';
-import { toast } from '../../ui/toast';
-
-const SUSPEND = 'pintle.dev/suspend';
-const RECONCILE = 'pintle.dev/reconcile-at';
+import { toast, toastProblem } from '../../ui/toast';
 
 export function RootActions({ kind, object }: { kind: Kind; object: K8sObject }) {
   const { name, namespace } = object.metadata;
   const can = useCan({ verb: 'patch', group: kind.group, resource: kind.plural, name, ...(namespace ? { namespace } : {}) }).value;
-  const [busy, setBusy] = useState('');
   const suspended = isSuspended(object);
-  const annotate = async (key: string, value: string | null, done: string) => {
-    setBusy(key);
+  const annotate = async (key: string, value: string | null, said: string) => {
     try {
       await callObject('patchObject', { ...kind, namespace, name }, { body: { metadata: { annotations: { [key]: value } } } });
-      toast(done);
+      toast(said);
     } catch (error) {
-      toast(asProblem(error).detail, 'bad');
+      toastProblem(error);
     }
-    setBusy('');
   };
-  const reconcile = () => void annotate(RECONCILE, new Date().toISOString(), `${name} is reconciled now.`);
-  const toggle = () => void annotate(SUSPEND, suspended ? null : 'true', suspended ? `${name} is resumed.` : `${name} is suspended.`);
-  useAction({ id: 'root-reconcile', title: `Reconcile ${name} now`, group: 'Root', run: reconcile, when: can === true && !suspended });
-  useAction({ id: 'root-suspend', title: suspended ? `Resume ${name}` : `Suspend ${name}`, group: 'Root', run: toggle, when: can === true });
+  const reconcile = useAct(() => annotate('pintle.dev/reconcile-at', new Date().toISOString(), `${name} is reconciled now.`));
+  const toggle = useAct(() => annotate('pintle.dev/suspend', suspended ? null : 'true', suspended ? `${name} is resumed.` : `${name} is suspended.`));
+  useAction({ id: 'root-reconcile', title: `Reconcile ${name} now`, group: 'Root', run: reconcile.run, when: can === true && !suspended });
+  useAction({ id: 'root-suspend', title: suspended ? `Resume ${name}` : `Suspend ${name}`, group: 'Root', run: toggle.run, when: can === true });
   const why = can === false ? `You may not change this ${kind.kind}.` : undefined;
   return (
     <>
-      <Button icon="refresh" busy={busy === RECONCILE} disabled={can !== true || suspended} title={why} onClick={reconcile}>Reconcile</Button>
-      <Button icon={suspended ? 'play' : 'pause'} busy={busy === SUSPEND} disabled={can !== true} title={why} onClick={toggle}>{suspended ? 'Resume' : 'Suspend'}</Button>
+      <Button icon="refresh" busy={reconcile.busy} disabled={can !== true || suspended} title={why} onClick={reconcile.run}>Reconcile</Button>
+      <Button icon={suspended ? 'play' : 'pause'} busy={toggle.busy} disabled={can !== true} title={why} onClick={toggle.run}>{suspended ? 'Resume' : 'Suspend'}</Button>
     </>
   );
 }

@@ -1,8 +1,9 @@
 // Any root: how it is and what is in the way, the children it has, and what its logic is given and answers.
 import { useMemo, useState } from 'preact/hooks';
-import type { Json, Kind } from '../../api/generated';
+import type { Kind } from '../../api/generated';
 import { covered } from '../../forms/layout';
 import { layoutOf } from '../../forms/layouts';
+import { isObject } from '../../forms/path';
 import { useObjectEvents } from '../../lib/events';
 import type { K8sObject } from '../../lib/kubernetes';
 import { pageOf } from '../../lib/paths';
@@ -27,9 +28,8 @@ import { Missing } from './shared';
 
 /** The digest of the module whose answer last changed something. */
 function lastDigest(object: K8sObject): string | undefined {
-  const pintle: Json | undefined = object.status?.pintle;
-  if (typeof pintle !== 'object' || pintle === null || Array.isArray(pintle)) return undefined;
-  return typeof pintle.moduleDigest === 'string' ? pintle.moduleDigest : undefined;
+  const pintle = object.status?.pintle;
+  return isObject(pintle) && typeof pintle.moduleDigest === 'string' ? pintle.moduleDigest : undefined;
 }
 
 const TABS = ['overview', 'inout', 'events', 'yaml'] as const;
@@ -65,17 +65,15 @@ function Root({ object, kind }: { object: K8sObject; kind: Kind }) {
           { key: 'yaml', label: 'YAML' },
         ]}
       >
-        <div class="panel">
-          {tab === 'overview' && (
-            <div class="halves wide-first">
-              <ChildrenOf kind={kind} object={object} title="Children" />
-              <Section title="Conditions"><Conditions object={object} /></Section>
-            </div>
-          )}
-          {tab === 'inout' && <InOut kind={kind} namespace={namespace} name={name} version={resourceVersion} lastDigest={lastDigest(object)} />}
-          {tab === 'events' && <EventsOf {...events} />}
-          {tab === 'yaml' && <YamlView value={shown} />}
-        </div>
+        {tab === 'overview' && (
+          <div class="halves wide-first">
+            <ChildrenOf kind={kind} object={object} title="Children" />
+            <Section title="Conditions"><Conditions object={object} /></Section>
+          </div>
+        )}
+        {tab === 'inout' && <InOut kind={kind} namespace={namespace} name={name} version={resourceVersion} lastDigest={lastDigest(object)} />}
+        {tab === 'events' && <EventsOf {...events} />}
+        {tab === 'yaml' && <YamlView value={shown} />}
       </Tabs>
     </Page>
   );

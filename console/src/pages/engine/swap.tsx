@@ -1,7 +1,7 @@
 // The swap itself: after a plan, behind the typed name of the Reconciler.
 import { useState } from 'preact/hooks';
 import { patchSeen } from '../../api/objects';
-import { asProblem, type Problem } from '../../lib/api';
+import { useAct } from '../../lib/act';
 import { useCan } from '../../lib/can';
 import type { K8sObject, ReconcilerSpec } from '../../lib/kubernetes';
 import { navigate } from '../../lib/router';
@@ -28,8 +28,6 @@ export function SwapBar({ object, planned, state }: { object: K8sObject; planned
   const spec = (object.spec ?? {}) as unknown as ReconcilerSpec;
   const can = useCan({ verb: 'patch', group: RECONCILERS.group, resource: RECONCILERS.plural, name });
   const [asks, setAsks] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem | null>(null);
   const { config } = planned;
   const patch = swapPatch({ module: spec.module, ...(spec.config === undefined ? {} : { config: spec.config }) }, { module: planned.module, isEdited: config.isEdited, ...(config.value === undefined ? {} : { config: config.value }) });
   const isNothing = Object.keys(patch.spec).length === 0;
@@ -37,18 +35,11 @@ export function SwapBar({ object, planned, state }: { object: K8sObject; planned
   const isPart = Boolean(state.asked?.namespace || state.asked?.labelSelector || state.asked?.root);
   const fails = newlyFailing(state);
 
-  const swap = async () => {
-    setBusy(true);
-    setProblem(null);
-    try {
-      await patchSeen(RECONCILERS, planned.object, patch, (now) => now.metadata.generation === generation);
-      toast(`${planned.module} is to be in force on ${name}.`);
-      navigate(reconcilerPage(name));
-    } catch (error) {
-      setProblem(asProblem(error));
-      setBusy(false);
-    }
-  };
+  const { run, busy, problem } = useAct(async () => {
+    await patchSeen(RECONCILERS, planned.object, patch, (now) => now.metadata.generation === generation);
+    toast(`${planned.module} is to be in force on ${name}.`);
+    navigate(reconcilerPage(name));
+  });
 
   if (isNothing) return <Notice tone="info">This is what the Reconciler asks for already: there is nothing to swap.</Notice>;
   if (generation !== object.metadata.generation) return <Notice tone="warn">The Reconciler has changed since this plan. Plan again, and then swap.</Notice>;
@@ -60,7 +51,7 @@ export function SwapBar({ object, planned, state }: { object: K8sObject; planned
       </div>
       <Button variant={fails > 0 ? 'danger' : 'primary'} icon="swap" disabled={can.value !== true} title={can.value === false ? 'You may not change this Reconciler.' : undefined} onClick={() => setAsks(true)}>Swap</Button>
       {asks && (
-        <ConfirmByName title={`Swap ${name} to ${planned.module}?`} name={name} verb="Swap" variant={fails > 0 ? 'danger' : 'primary'} busy={busy} problem={problem} onConfirm={() => void swap()} onClose={() => setAsks(false)}>
+        <ConfirmByName title={`Swap ${name} to ${planned.module}?`} name={name} verb="Swap" variant={fails > 0 ? 'danger' : 'primary'} busy={busy} problem={problem} onConfirm={run} onClose={() => setAsks(false)}>
           <p>{consequence(state)}</p>
           {isPart && <Notice tone="warn">The plan was about some of the roots. The swap is about all of them.</Notice>}
           {state.summary && state.summary.newKinds.length > 0 && <Notice tone="warn">It needs rights that the host does not have yet: {listed(state.summary.newKinds.map(({ kind }) => kind))}.</Notice>}

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import { call } from '../../api/call';
 import type { Examined } from '../../api/generated';
-import { asProblem, type Problem, problemOf } from '../../lib/api';
+import { asProblem, type Problem, ProblemError, problemOf } from '../../lib/api';
 import { type Manifest, manifestIn } from './manifest';
 import { nameFromFile } from './words';
 
@@ -46,8 +46,8 @@ export class Upload {
     this.#bytes = null;
     this.state.value = { ...NOTHING, phase: 'reading', file: { name: file.name, size: file.size } };
     try {
-      if (file.size === 0) throw problemOf(0, 'The file is empty', `${file.name} has no bytes.`);
-      if (file.size > MOST) throw problemOf(413, 'The file is too large', `${file.name} is larger than any module may be.`);
+      if (file.size === 0) throw new ProblemError(problemOf(0, 'The file is empty', `${file.name} has no bytes.`));
+      if (file.size > MOST) throw new ProblemError(problemOf(413, 'The file is too large', `${file.name} is larger than any module may be.`));
       const bytes = await file.arrayBuffer();
       say({ phase: 'checking' });
       const verified = await put(nameOfCheck(), bytes, true);
@@ -56,7 +56,7 @@ export class Upload {
       const manifest = manifestIn(verified.manifest);
       say({ phase: 'checked', verified, manifest, proposed: nameFromFile(file.name, manifest) });
     } catch (error) {
-      say({ phase: 'refused', problem: isProblem(error) ? error : asProblem(error) });
+      say({ phase: 'refused', problem: asProblem(error) });
     }
   }
 
@@ -80,8 +80,4 @@ export class Upload {
     this.#bytes = null;
     this.state.value = NOTHING;
   }
-}
-
-function isProblem(error: unknown): error is Problem {
-  return typeof error === 'object' && error !== null && 'causes' in error;
 }

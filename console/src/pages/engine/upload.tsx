@@ -129,14 +129,11 @@ export function UploadZone({ modules }: { modules: readonly Row[] }) {
       const file = event.dataTransfer?.files[0];
       if (file && upload.state.peek().phase !== 'creating') void upload.take(file);
     };
-    document.addEventListener('dragover', over);
-    document.addEventListener('dragleave', leave);
-    document.addEventListener('drop', drop);
-    return () => {
-      document.removeEventListener('dragover', over);
-      document.removeEventListener('dragleave', leave);
-      document.removeEventListener('drop', drop);
-    };
+    const stop = new AbortController();
+    document.addEventListener('dragover', over, { signal: stop.signal });
+    document.addEventListener('dragleave', leave, { signal: stop.signal });
+    document.addEventListener('drop', drop, { signal: stop.signal });
+    return () => stop.abort();
   }, [can, upload]);
   useEffect(() => () => upload.forget(), [upload]);
 

@@ -1,11 +1,9 @@
 // One object of a system: how it is, what it made, what happened, and what can be done.
 import { useMemo, useState } from 'preact/hooks';
 import type { Json } from '../../api/generated';
-import { callObject } from '../../api/objects';
 import { covered } from '../../forms/layout';
 import { get, isObject, parsePath } from '../../forms/path';
 import { labelOf, shown } from '../../forms/model';
-import { asProblem, type Problem } from '../../lib/api';
 import { useCan } from '../../lib/can';
 import { useObjectEvents } from '../../lib/events';
 import { useAction } from '../../lib/keys';
@@ -15,7 +13,6 @@ import { navigate, queryOf, setQuery, useTitle } from '../../lib/router';
 import { useObject } from '../../lib/store';
 import { Age } from '../../ui/age';
 import { LinkButton } from '../../ui/button';
-import { ConfirmByName } from '../../ui/dialog';
 import { Empty, ProblemView, Skeleton } from '../../ui/feedback';
 import { Card, KeyValue, Page, PageHead, Section } from '../../ui/layout';
 import { Blocker, Conditions } from '../../ui/condition-list';
@@ -23,8 +20,8 @@ import { statefulOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { beginning } from '../../ui/text';
 import { Tabs } from '../../ui/tabs';
-import { toast } from '../../ui/toast';
 import { YamlView } from '../../ui/yaml';
+import { DeleteDialog } from '../engine/delete-dialog';
 import { EventsOf } from '../engine/events-list';
 import { ChildrenOf } from '../engine/root-tree';
 import { obviousFields } from './columns';
@@ -83,7 +80,11 @@ export function SystemDetail({ system, schema, namespace, name }: DetailProps) {
           : tab === 'events' ? <Events system={system} namespace={namespace} name={name} />
           : <Overview object={found} system={system} schema={schema} />}
       </Tabs>
-      {isDeleting && <Delete system={system} object={found} onClose={() => setDeleting(false)} />}
+      {isDeleting && (
+        <DeleteDialog kind={system} object={found} title={`Delete ${name}?`} said={`${name} is being deleted.`} onDone={() => navigate(system.home)} onClose={() => setDeleting(false)}>
+          <p>The {layout.one} and everything that it made go away. This cannot be taken back.</p>
+        </DeleteDialog>
+      )}
     </Page>
   );
 }
@@ -125,26 +126,4 @@ function Events({ system, namespace, name }: { system: System; namespace: string
 function Yaml({ object, system }: { object: K8sObject; system: System }) {
   const value = useMemo(() => covered(object, system.layout), [object, system]);
   return isObject(value) ? <YamlView value={value} label={`YAML of ${object.metadata.name}`} /> : null;
-}
-
-function Delete({ system, object, onClose }: { system: System; object: K8sObject; onClose: () => void }) {
-  const { name, namespace, uid } = object.metadata;
-  const [isBusy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const go = async () => {
-    setBusy(true);
-    try {
-      await callObject('deleteObject', { ...system, namespace, name }, { query: { uid } });
-      toast(`${name} is being deleted.`);
-      navigate(system.home);
-    } catch (error) {
-      setProblem(asProblem(error));
-      setBusy(false);
-    }
-  };
-  return (
-    <ConfirmByName title={`Delete ${name}?`} name={name} verb="Delete" busy={isBusy} problem={problem} onConfirm={() => void go()} onClose={onClose}>
-      <p>The {system.layout.one} and everything that it made go away. This cannot be taken back.</p>
-    </ConfirmByName>
-  );
 }

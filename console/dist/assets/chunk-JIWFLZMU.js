@@ -1,1 +1,0 @@
-import{H as e,Oa as a,Qa as h,W as o,X as i,Z as n,_ as p,a as m}from"./chunk-6CFQF7UL.js";function P({kind:l,title:s,children:y}){let{value:t,problem:r,retry:c}=h(l);return t?e(m,{children:y(a(t),t)}):e(n,{children:[e(p,{title:s}),r?e(o,{problem:r,retry:c}):e(i,{lines:8})]})}export{P as a};

@@ -1,1 +1,0 @@
-import{a as m}from"./chunk-JIWFLZMU.js";import{H as t,Na as i,Za as o}from"./chunk-6CFQF7UL.js";import"./chunk-3MTZ6D7V.js";function f({params:r}){return t(m,{kind:i(r),title:r.plural??"",children:(e,{schema:p})=>t(o,{system:e,schema:p})})}export{f as default};

@@ -39,9 +39,9 @@ pub(super) fn choice(text: &str) -> Result<ModuleChoice, Problem> {
 /// What there is no preview for.
 pub(super) fn problem(error: PreviewError) -> Problem {
     match error {
-        PreviewError::NotFound(message) => {
-            Problem::new(message).hint("see which there are with: kubectl get reconcilers")
-        }
+        PreviewError::NotFound(message) => Problem::new(message).hint(
+            "see which there are with: kubectl get pintle; and the roots of a kind with: kubectl get KIND -A",
+        ),
         PreviewError::Forbidden(message) => {
             Problem::new(message).hint("see who you are with: kubectl auth whoami")
         }

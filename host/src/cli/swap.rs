@@ -11,7 +11,7 @@ use kube::{
 use pintle_api::{ActiveRoots, Module, ModuleUser, Reconciler, ReconcilerStatus, View};
 use pintle_core::{
     conditions::READY,
-    reasons::{REGISTERED, ROOTS_READY},
+    reasons::{PROGRESSING, REGISTERED, ROOTS_READY},
 };
 use pintle_kubernetes::connect::Connect;
 use pintle_runtime::clock;
@@ -159,6 +159,12 @@ fn outcome_of_view(before: &ReconcilerStatus, now: &ReconcilerStatus) -> (String
 fn failing(conditions: &[Condition]) -> impl Iterator<Item = &Condition> {
     let about = |one: &&Condition| [READY, REGISTERED].contains(&one.r#type.as_str());
     conditions.iter().filter(about).filter(|one| one.status != ConditionStatus::True)
+}
+
+/// What is still to be listed of what the module works on.
+fn starting(conditions: &[Condition]) -> Option<&str> {
+    let ready = conditions.iter().find(|one| one.r#type == READY && one.reason == PROGRESSING)?;
+    Some(&ready.message)
 }
 
 impl Swap {
@@ -321,17 +327,21 @@ impl Swap {
                 }
                 ModuleUser::View(_) => outcome_of_view(before, &status),
             };
-            let is_moving = status.is_moving();
+            // Before the roots are listed for the first time, there seem to be none.
+            let starting = starting(&status.conditions);
+            let is_moving = status.is_moving() || starting.is_some();
             if !is_moving && (is_well || now >= moved_at + SETTLE) {
                 return Ok((said, is_well));
             }
             if is_moving && now >= moved_at + self.timeout {
-                let message = format!(
-                    "no progress for {} s: {} of {total} roots are reconciled with module {}",
-                    self.timeout.as_secs(),
-                    active.reconciled,
-                    self.module
-                );
+                let so_far = || {
+                    format!(
+                        "{} of {total} roots are reconciled with module {}",
+                        active.reconciled, self.module
+                    )
+                };
+                let so_far = starting.map_or_else(so_far, Into::into);
+                let message = format!("no progress for {} s: {so_far}", self.timeout.as_secs());
                 return Err(Problem::failed(message).hint(live::PODS));
             }
             tokio::time::sleep(live::POLL).await;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::Args;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{
     Api, Client, ResourceExt,
@@ -32,8 +33,8 @@ use super::{
 ///
 /// The command deletes the APIServices that lead to the gateway, Views, and the gateway; then Reconcilers, Modules, and the objects of
 /// deploy/install.yaml with the namespace `pintle-system`. It waits after each step: no namespace can be deleted while an APIService leads
-/// nowhere, and the host must take its finalizers off the roots before it goes. Where no host runs, the command stops there. It goes on
-/// when you run it again.
+/// nowhere, and the host must take its finalizers off the roots before it goes. Where no host runs, the command stops at the first object
+/// that waits for one. It goes on when you run it again.
 ///
 /// Roots, their children and their CRDs stay, and so do the objects that Views show, without the finalizers that the garbage collector has
 /// through Views: the command takes those off itself. The CRDs of Module, Reconciler and View stay too, unless --crds is set. Another
@@ -97,8 +98,10 @@ const STAYS: &str = "These stay:
   all objects that Views show, without the finalizers that the garbage collector has through Views
   ClusterRoles of guests: kubectl delete clusterroles -l pintle.dev/aggregate-to-host=true
   ClusterRoles of Views: kubectl delete clusterroles -l pintle.dev/aggregate-to-gateway=true
-  the CRDs of Module, Reconciler and View, without --crds
 ";
+
+/// What is left too, unless it is to go.
+const CRDS_STAY: &str = "  the CRDs of Module, Reconciler and View, without --crds\n";
 
 impl Uninstall {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
@@ -110,6 +113,7 @@ impl Uninstall {
         }
         live::block_on(async {
             let client = self.connect.client().await?;
+            refuse_elsewhere(&client, &self.namespace).await?;
             let plan = look(&client, &self.namespace, self.crds).await?;
             if plan.steps.is_empty() {
                 output::print("Pintle is not installed in this cluster: there is nothing to delete\n")?;
@@ -207,6 +211,21 @@ fn leads_to_gateway(service: &APIService, namespace: &str) -> bool {
     })
 }
 
+/// Refuses a namespace in which Pintle is not: the host's account is in another one. Without that account, what is left is deleted.
+async fn refuse_elsewhere(client: &Client, namespace: &str) -> Result<(), Problem> {
+    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+    let binding = bindings.get_opt("pintle").await;
+    let binding = binding.map_err(|error| live::problem("ClusterRoleBinding pintle", &error))?;
+    let subjects = binding.and_then(|binding| binding.subjects).unwrap_or_default();
+    match subjects.into_iter().find_map(|subject| subject.namespace) {
+        Some(place) if place != namespace => {
+            Err(Problem::new(format!("Pintle is in namespace {place}, not in {namespace}"))
+                .hint(format!("add: --namespace {place}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Reads what there is to delete.
 async fn look(client: &Client, namespace: &str, crds: bool) -> Result<Plan, Problem> {
     let mut services: Vec<APIService> = live::list(client).await?;
@@ -266,7 +285,8 @@ impl Plan {
             let all = if target.is("Namespace") { ", with everything in it" } else { "" };
             text.push_str(&format!("  {target}{all}\n"));
         }
-        text + STAYS
+        let keeps_crds = !self.steps.iter().flatten().any(|target| target.is("CustomResourceDefinition"));
+        text + STAYS + if keeps_crds { CRDS_STAY } else { "" }
     }
 }
 

@@ -209,7 +209,7 @@ pub(super) fn reconciler_status(
             let begins = findings.starting.contains(kind) || state.roots.any_unjudged(kind, namespaces);
             let Tally { roots, active } = state.roots.tally(kind, namespaces);
             findings.roots = match recorded_roots {
-                Some(recorded) if begins => recorded,
+                Some(recorded) if begins && recorded.total > 0 => recorded,
                 _ => roots,
             };
             let recorded = memory.recorded.get(name).filter(|recorded| recorded.is_same(&in_force.active));

@@ -2,7 +2,7 @@ use pintle_simulator::Act;
 use serde_json::Value;
 
 use super::{
-    super::fixture::{cluster, condition, module, read, view_of_llamas},
+    super::fixture::{cluster, condition, module, read, reconciler, view_of_llamas},
     *,
 };
 
@@ -114,6 +114,20 @@ async fn a_swap_waits_for_the_module_in_the_status_of_this_generation_and_ends_w
         "waiting: the module is being loaded",
         "its new config is not in force"
     );
+}
+
+#[tokio::test]
+async fn a_swap_is_not_done_before_the_roots_are_listed() {
+    let starting = condition("Ready", "False", "Progressing", "not listed yet: a.io/v1 A");
+    let mut of_new = reconciler(NEW, Some(NEW), &[starting]);
+    of_new["status"]["roots"] = json!({"total": 0, "ready": 0, "failing": 0});
+    of_new["status"]["active"]["roots"] =
+        json!({"reconciled": 0, "changed": 0, "failing": 0, "newlyFailing": 0});
+    let (_server, client) = cluster(&[of_new]);
+    let swap = Swap { what: ModuleUser::Reconciler("r".into()), ..swap() };
+    let followed = swap.follow(&swap.objects(&client), &ReconcilerStatus::default()).await;
+    let problem = followed.unwrap_err().to_string();
+    assert!(problem.contains("no progress for 0 s: not listed yet: a.io/v1 A"), "{problem}");
 }
 
 #[tokio::test]

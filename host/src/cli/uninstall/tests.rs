@@ -122,6 +122,7 @@ fn the_crds_go_last_and_only_where_that_is_said() {
             "customresourcedefinition.apiextensions.k8s.io/modules.pintle.dev"
         ]
     );
+    assert!(!plan.text().contains("without --crds"));
 }
 
 #[test]
@@ -135,6 +136,20 @@ fn another_namespace_stays_and_what_is_in_it_goes() {
     }
     let reader = gateway.iter().find(|target| target.name == "pintle-gateway-auth-reader").unwrap();
     assert_eq!(reader.namespace.as_deref(), Some("kube-system"));
+}
+
+#[tokio::test]
+async fn a_namespace_is_refused_while_the_host_has_its_account_in_another() {
+    let (_, client) = cluster(&[json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "pintle"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "pintle"},
+        "subjects": [{"kind": "ServiceAccount", "name": "pintle", "namespace": "tools"}],
+    })]);
+    refuse_elsewhere(&client, "tools").await.unwrap();
+    let problem = refuse_elsewhere(&client, "nosuch").await.unwrap_err().to_string();
+    assert!(problem.contains("Pintle is in namespace tools, not in nosuch"), "{problem}");
+    let (_, client) = cluster(&[]);
+    refuse_elsewhere(&client, NAMESPACE).await.unwrap();
 }
 
 #[test]

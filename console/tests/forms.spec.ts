@@ -246,7 +246,7 @@ test('a ConfigMonitor: what is wrong with a group, a list or a map is said there
   // Which Pods it is about is a group; what is missing of it is said where it can be given.
   await page.getByRole('button', { name: 'Save' }).click();
   const labels = page.getByRole('group', { name: 'Labels' });
-  await expect(labels).toHaveAccessibleDescription('is required');
+  await expect(labels).toHaveAccessibleDescription(/is required/);
   await expect(labels).toHaveAttribute('aria-invalid', 'true');
   await expect(page.getByRole('alert')).toHaveCount(0);
   await expect(labels.getByRole('button', { name: 'Add' })).toBeFocused();

@@ -103,8 +103,10 @@ export function useForm(options: FormOptions): Form {
       const abort = new AbortController();
       asked.current.abort = abort;
       void dryRun(thing, abort.signal).then((faults) => {
-        if (abort.signal.aborted || !isEqual(latest.current.thing, thing)) return;
-        setTold(faults);
+        if (abort.signal.aborted) return;
+        // What was typed meanwhile may have been left before it was drawn.
+        if (isEqual(latest.current.thing, thing)) setTold(faults);
+        else askServer();
       }, () => {
         delete asked.current.about;
       });

@@ -75,7 +75,7 @@ fn api_version(group: &str, version: &str) -> String {
 const STATUS: u8 = 1;
 const GENERATION: u8 = 2;
 const NAMESPACED: u8 = 4;
-const BUILTIN: [(&str, &str, &str, &str, u8); 23] = [
+const BUILTIN: [(&str, &str, &str, &str, u8); 24] = [
     ("", "v1", "ConfigMap", "configmaps", NAMESPACED),
     ("", "v1", "Namespace", "namespaces", STATUS),
     ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", NAMESPACED | STATUS),
@@ -103,6 +103,7 @@ const BUILTIN: [(&str, &str, &str, &str, u8); 23] = [
     ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", NAMESPACED | GENERATION),
     ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", NAMESPACED | STATUS | GENERATION),
     ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", 0),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", 0),
     ("rbac.authorization.k8s.io", "v1", "Role", "roles", NAMESPACED),
     ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", NAMESPACED),
 ];

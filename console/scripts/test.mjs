@@ -20,7 +20,9 @@ const { metafile } = await esbuild.build({
   external: ['node:*'],
   target: 'node20',
 });
-run({ files: Object.keys(metafile.outputs), concurrency: true })
+const files = Object.keys(metafile.outputs);
+if (files.length === 0) throw new Error('there are no tests');
+run({ files, concurrency: true })
   .on('test:fail', () => (process.exitCode = 1))
   .on('end', () => rmSync(outdir, { recursive: true }))
   .compose(dot).pipe(process.stdout);

@@ -91,8 +91,10 @@ impl Control {
         let Setup { client, spawner, loader, identity, own, directory, bundle, carried, tallies, metrics } =
             setup;
         let woken = Arc::new(Notify::new());
-        let reporter =
-            kube::runtime::events::Reporter { controller: "pintle-gateway".into(), instance: Some(identity) };
+        let reporter = kube::runtime::events::Reporter {
+            controller: pintle_api::GATEWAY_SERVICE.into(),
+            instance: Some(identity),
+        };
         Self {
             recorder: Recorder::new(client.clone(), reporter),
             objects: Objects::follow(&client, &spawner, &woken),

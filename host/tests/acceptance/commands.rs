@@ -23,7 +23,11 @@ use pintle_simulation::scenario::{Fixture, ModuleFile};
 use pintle_testbed::{ControlPlane, eventually};
 use serde_json::json;
 
-use crate::{install, real::Real, repository};
+use crate::{
+    install,
+    real::{Real, make_namespace},
+    repository,
+};
 
 /// Removes Pintle from the cluster: the last thing that is done with it.
 pub(crate) const REMOVAL: Case = Case {
@@ -93,10 +97,7 @@ impl Case {
         let steps = steps.replace("<version>", env!("CARGO_PKG_VERSION"));
         let has_namespace = self.steps.contains("NAMESPACE");
         if has_namespace {
-            // What an earlier try has left.
-            let delete = ["delete", "namespace", &namespace, "--ignore-not-found", "--timeout=180s"];
-            plane.run_kubectl(&delete, None)?;
-            plane.run_kubectl(&["create", "namespace", &namespace], None)?;
+            make_namespace(plane, &namespace)?;
         }
         let mut lines = steps.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
         while let Some(line) = lines.next() {

@@ -48,7 +48,7 @@ enum Is {
 type Cause = (String, String);
 
 pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
-    real.make_namespace(NAMESPACE).await?;
+    real.make_namespace(NAMESPACE)?;
     let text = std::fs::read_to_string(repository().join("deploy/samples/view-darkrooms.yaml"))?;
     real.apply(&serde_saphyr::from_str::<Value>(&text)?).await?;
     let console = Console::on_loopback(plane.kubeconfig(), &real.directory().join("doors-console.log"))?;

@@ -18,7 +18,7 @@ const REPAIRS_MIN: usize = 10;
 /// With the host that runs the scenarios.
 pub(crate) async fn check(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "fight";
-    real.make_namespace(namespace).await?;
+    real.make_namespace(namespace)?;
     let root = web_server(namespace, "ring", "nginx:1.23.1");
     real.apply(&root).await?;
     let root = pintle_core::object::reference(&root);

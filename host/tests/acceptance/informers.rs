@@ -24,6 +24,8 @@ use pintle_testbed::ControlPlane;
 use serde_json::{Number, Value};
 use tokio::task::JoinHandle;
 
+use crate::real::make_namespace;
+
 pub(crate) const NAME: &str = "informers of client-go and of kube-rs are in step with what is stored";
 
 const NAMESPACE: &str = "informers";
@@ -271,7 +273,7 @@ fn with_plain_numbers(value: &mut Value) {
 /// Of a kind that the API server itself serves: what they do not notice there, they would not notice of a view either.
 pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
     let kubectl = |arguments: &[&str]| plane.run_kubectl(&[&["-n", NAMESPACE], arguments].concat(), None);
-    plane.run_kubectl(&["create", "namespace", NAMESPACE], None)?;
+    make_namespace(plane, NAMESPACE)?;
     kubectl(&["create", "configmap", "stays", "--from-literal=k=1"])?;
     kubectl(&["create", "configmap", "goes", "--from-literal=k=1"])?;
     let resource = ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());

@@ -153,7 +153,7 @@ fn stood_by(contender: &Contender, real: &Real<'_>, since: Mark, taken: Mark) ->
 
 async fn killed(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "leader-killed";
-    real.make_namespace(namespace).await?;
+    real.make_namespace(namespace)?;
     let mut first = Contender::start(real, "killed-first").await?;
     first.wait_until_it_leads().await?;
     let since = real.mark();
@@ -171,7 +171,7 @@ async fn killed(real: &Real<'_>) -> anyhow::Result<()> {
 
 async fn stopped(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "leader-stopped";
-    real.make_namespace(namespace).await?;
+    real.make_namespace(namespace)?;
     let mut first = Contender::start(real, "stopped-first").await?;
     first.wait_until_it_leads().await?;
     let since = real.mark();
@@ -234,7 +234,7 @@ async fn stopped(real: &Real<'_>) -> anyhow::Result<()> {
 
 async fn stood_still(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "leader-stood-still";
-    real.make_namespace(namespace).await?;
+    real.make_namespace(namespace)?;
     let mut first = Contender::start(real, "still-first").await?;
     first.wait_until_it_leads().await?;
     let since = real.mark();

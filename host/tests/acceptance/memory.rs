@@ -136,7 +136,7 @@ async fn install(real: &Real<'_>, bad: &Bad) -> anyhow::Result<()> {
 pub(crate) async fn check(real: &Real<'_>) -> anyhow::Result<()> {
     real.stop_host_if_it_runs().await?;
     for namespace in NAMESPACES {
-        real.make_namespace(namespace).await?;
+        real.make_namespace(namespace)?;
     }
     for bad in bads() {
         install(real, &bad).await?;

@@ -58,6 +58,13 @@ pub(crate) fn image_of(live: &Value) -> &Value {
     &live["spec"]["template"]["spec"]["containers"][0]["image"]
 }
 
+/// Makes an empty namespace, also where an earlier try has left one.
+pub(crate) fn make_namespace(plane: &ControlPlane, name: &str) -> anyhow::Result<()> {
+    let delete = ["delete", "namespace", name, "--ignore-not-found", "--timeout=180s"];
+    plane.run_kubectl(&delete, None)?;
+    plane.run_kubectl(&["create", "namespace", name], None).map(drop)
+}
+
 /// A root without Pods, which has a Deployment and a Service.
 pub(crate) fn web_server(namespace: &str, name: &str, image: &str) -> Value {
     json!({
@@ -216,8 +223,8 @@ impl<'a> Real<'a> {
         self.kubectl(&["delete", "namespace", name, "--timeout=180s"], None).map(drop)
     }
 
-    pub(crate) async fn make_namespace(&self, name: &str) -> anyhow::Result<()> {
-        self.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await
+    pub(crate) fn make_namespace(&self, name: &str) -> anyhow::Result<()> {
+        make_namespace(self.plane, name)
     }
 
     /// Waits until an object is like this. One that is not there is null.

@@ -15,7 +15,7 @@ const ROOT: &str = r#"{apiVersion: my.domain/v1, kind: WebServer, metadata: {nam
 
 /// With the host that ran the scenarios.
 pub(crate) fn check(real: &Real<'_>) -> anyhow::Result<()> {
-    real.kubectl(&["create", "namespace", NAMESPACE], None)?;
+    real.make_namespace(NAMESPACE)?;
     real.kubectl(&["apply", "-f", "-"], Some(ROOT))?;
     let ready = ["wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=180s", "ws/served"];
     real.kubectl(&ready, None)?;

@@ -17,7 +17,7 @@ const DARKROOMS: &str = "/api/v1/objects/deployments.example.com/v1alpha1/darkro
 pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
     let is_administrator = std::fs::read_to_string(plane.kubeconfig())?.contains("client-certificate");
     ensure!(is_administrator, "the gateway of this check has a certificate");
-    real.make_namespace(NAMESPACE).await?;
+    real.make_namespace(NAMESPACE)?;
     let text = std::fs::read_to_string(repository().join("deploy/samples/view-darkrooms.yaml"))?;
     real.apply(&serde_saphyr::from_str::<Value>(&text)?).await?;
     let run = |words: &str| plane.run_kubectl(&words.split(' ').collect::<Vec<_>>(), None);

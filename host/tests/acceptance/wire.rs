@@ -82,7 +82,7 @@ async fn all_ready(real: &Real<'_>, behind: &Behind, roots: &[ObjectRef]) -> any
 
 async fn watches(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "watches";
-    real.make_namespace(namespace).await?;
+    real.make_namespace(namespace)?;
     let behind = Behind::start(real, namespace).await?;
     // Both have a Deployment and a Service.
     let roots = [web_server(namespace, "web", "nginx:1.23.1"), darkroom(namespace, "dark", &["watches"])];
@@ -149,7 +149,7 @@ fn without_times(asked: &Asked) -> Value {
 
 async fn lost_replies(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "lost-replies";
-    real.make_namespace(namespace).await?;
+    real.make_namespace(namespace)?;
     let behind = Behind::start(real, namespace).await?;
     let mut roots = Vec::new();
     let mut lost = Vec::new();
@@ -208,7 +208,7 @@ const HELD: &str = "/namespaces/lanes/";
 
 async fn lanes(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "lanes";
-    real.make_namespace(namespace).await?;
+    real.make_namespace(namespace)?;
     let behind = Behind::start(real, namespace).await?;
     let name = |number: usize| format!("flood-{number}");
     let edit_all = async |image: &str| -> anyhow::Result<()> {

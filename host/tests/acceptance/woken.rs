@@ -51,7 +51,7 @@ fn objects() -> Result<String, std::fmt::Error> {
 pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
     let kubectl = |arguments: &[&str]| plane.run_kubectl(&[&["-n", NAMESPACE], arguments].concat(), None);
     real.wait_until_quiet().await?;
-    plane.run_kubectl(&["create", "namespace", NAMESPACE], None)?;
+    real.make_namespace(NAMESPACE)?;
     plane.run_kubectl(&["apply", "--server-side", "-f", "-"], Some(&objects()?))?;
     kubectl(&["wait", "--all", "cfgmon,dr", "--for=condition=Ready", "--timeout=180s"])?;
     let before = at_rest(real).await?;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::{Method, StatusCode};
 use pintle_core::view::{
-    BackingObject, Source, Status,
+    BackingObject, Lens, Source, Status,
     accept::{Asked, Body, Form, JSON, PatchType},
     query::{Write as Written, WriteOptions},
     status::fault,
@@ -26,7 +26,7 @@ use crate::{
     directory::Resource,
     known::{self, Extent},
     patching::SentPatch,
-    read::{METADATA, OBJECT, in_form},
+    read::{METADATA, OBJECT, cannot_be_shown, in_form},
     reply::{self, Reply},
     show::Shown,
     upstream::{self, Answer, REQUEST_TIMEOUT, Sent},
@@ -99,17 +99,21 @@ impl Parts {
                 }
                 Some(_) => {}
             }
-            let old = self.shown_value(resource, &current).await.ok();
-            let replaced = Replaced {
-                name,
-                current: &current,
-                old: old.as_ref(),
-                written: &mut written,
-                form,
-                options: &options,
-                warnings: warnings.clone(),
+            let done = match self.shown_before(resource, &current).await {
+                Ok(old) => {
+                    let replaced = Replaced {
+                        name,
+                        current: &current,
+                        old: old.as_ref(),
+                        written: &mut written,
+                        form,
+                        options: &options,
+                        warnings: warnings.clone(),
+                    };
+                    self.replace(call, target, replaced).await
+                }
+                Err(unknown) => Err(unknown),
             };
-            let done = self.replace(call, target, replaced).await;
             match is_last && may_be_old(&done) {
                 true => self.known.forget(lens, target.namespace.as_deref(), current.name()),
                 false => return done.unwrap_or_else(Err),
@@ -332,12 +336,30 @@ impl Parts {
 
     /// The object as it is shown.
     async fn shown_value(&self, resource: &Resource, object: &BackingObject) -> Result<Value, Status> {
-        let lens = &resource.lens;
-        match self.guests.show_one(lens, resource.in_force()?, object).await? {
-            Shown::Fields(fields) => serde_json::from_str(&lens.object_json(object, &fields))
-                .map_err(|error| Status::internal_error(&error.to_string())),
-            Shown::Failed(failure) => Err(crate::read::cannot_be_shown(lens, object, &failure)),
+        let shown = self.guests.show_one(&resource.lens, resource.in_force()?, object).await?;
+        value_of(&resource.lens, object, &shown)
+    }
+
+    /// The object as it is shown before it is replaced. One that cannot be shown can be repaired, unless a rule compares the two.
+    async fn shown_before(
+        &self,
+        resource: &Resource,
+        object: &BackingObject,
+    ) -> Result<Option<Value>, Status> {
+        let shown = self.guests.show_one(&resource.lens, resource.in_force()?, object).await?;
+        if matches!(shown, Shown::Failed(_)) && !resource.schema.has_transition_rules() {
+            return Ok(None);
         }
+        value_of(&resource.lens, object, &shown).map(Some)
+    }
+}
+
+/// The object of which this is shown.
+fn value_of(lens: &Lens, object: &BackingObject, shown: &Shown) -> Result<Value, Status> {
+    match shown {
+        Shown::Fields(fields) => serde_json::from_str(&lens.object_json(object, fields))
+            .map_err(|error| Status::internal_error(&error.to_string())),
+        Shown::Failed(failure) => Err(cannot_be_shown(lens, object, failure)),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
     identity::{MASTERS, issuer::TestIssuer},
     read::{METADATA, METADATA_OF_ALL},
     reviews::tests::{Fake, with_clock},
-    show::InModules,
+    show::{CallViews, InModules},
 };
 
 pub(crate) const VERSION: &str = "/apis/farm.example.com/v1alpha";
@@ -90,6 +90,15 @@ pub(crate) struct Setting {
 impl Setting {
     /// Whoever has a token that is its own name and `-token` may do everything: Ann, Bob, Eve and Jane have one. Nobody else may.
     pub(crate) fn new(proxies: TestIssuer) -> Self {
+        Self::serving(proxies, llamas(), Arc::new(InModules))
+    }
+
+    /// The same with what a View serves, and how its guest is called.
+    pub(crate) fn serving(
+        proxies: TestIssuer,
+        served: (pintle_api::View, Serving),
+        guests: Arc<dyn CallViews>,
+    ) -> Self {
         let reviews = Arc::new(Fake::default());
         reviews.answer(Some((true, "")));
         reviews.denies("system:anonymous");
@@ -97,7 +106,7 @@ impl Setting {
             reviews.knows(&format!("{user}-token"), user);
         }
         let mut table = Table::default();
-        let directory = watch::Sender::new(Some(table.renewed(vec![llamas()])));
+        let directory = watch::Sender::new(Some(table.renewed(vec![served])));
         let trusts = [
             ("requestheader-client-ca-file", proxies.pem.as_str()),
             ("requestheader-allowed-names", r#"["front-proxy-client"]"#),
@@ -113,7 +122,7 @@ impl Setting {
         let gateway = Gateway::new(
             Arc::clone(&reviews),
             Upstream::new(api_server(Arc::clone(&stored))),
-            Guests::new(spawner.clone(), Arc::new(InModules), budget, Arc::clone(&metrics)),
+            Guests::new(spawner.clone(), guests, budget, Arc::clone(&metrics)),
             spawner,
             metrics,
             directory.subscribe(),
@@ -187,7 +196,7 @@ fn api_server(stored: Arc<Stored>) -> kube::Client {
     kube::Client::new(service, "default")
 }
 
-fn llamas() -> (pintle_api::View, Serving) {
+pub(crate) fn llamas() -> (pintle_api::View, Serving) {
     let view = json!({
         "apiVersion": "pintle.dev/v1alpha1", "kind": "View", "metadata": {"name": "llamas"},
         "spec": {"module": "farm", "view": "llamas", "serve": {"aggregated": {}}, "access": "View"},

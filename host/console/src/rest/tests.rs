@@ -89,8 +89,13 @@ impl Provider for One {
 }
 
 fn view(guest: Rooms) -> Arc<DocumentView> {
+    view_with_door(guest, &json!({"type": "string"}))
+}
+
+/// The same with this schema of a door.
+fn view_with_door(guest: Rooms, door: &Value) -> Arc<DocumentView> {
     let schema = json!({"type": "object", "properties": {
-        "door": {"type": "string"},
+        "door": door,
         "size": {"type": "integer", "default": 1},
         "key": {"type": "string", "nullable": true, "writeOnly": true},
         "status": {"type": "object", "readOnly": true, "x-kubernetes-preserve-unknown-fields": true},
@@ -366,6 +371,37 @@ async fn a_document_is_replaced_by_whoever_knows_its_version_and_keeps_its_key()
     known["resourceVersion"] = json!("7000000");
     known["name"] = json!("b");
     assert_eq!(fake::ask(&app, put(known)).await.0, 400, "another document");
+}
+
+#[tokio::test]
+async fn a_document_is_compared_with_what_it_was() {
+    let immutable = json!({"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]});
+    let short = json!({"type": "string", "maxLength": 2});
+    let put = |door: &str| {
+        with(request("PUT", "/rooms/a", Some(json!({"door": door, "size": 3}))), "if-match", "\"7000000\"")
+    };
+    for (door, stored, request, code) in [
+        (&immutable, "red", put("blue"), 422),
+        (&immutable, "red", patch(json!({"door": "blue"})), 422),
+        (&immutable, "red", put("red"), 200),
+        (&immutable, "stuck", put("red"), 500),
+        // What does not fit already holds up no other change, and what cannot be shown can be repaired.
+        (&short, "red", put("red"), 200),
+        (&short, "red", patch(json!({"size": 3})), 200),
+        (&short, "red", put("blue"), 422),
+        (&short, "stuck", put("in"), 200),
+    ] {
+        let (upstream, log) = fake::permitting(move |asked| match asked.method {
+            Method::GET => (200, room("a", "7", &json!({"door": stored, "size": 2}))),
+            _ => stores(asked),
+        });
+        let provider = Arc::new(One(view_with_door(Rooms::default(), door)));
+        let app = fake::app_of(fake::users(), fake::cluster(), upstream, provider);
+        let line = format!("{} {stored} {door}", request.method());
+        let (answered, problem) = fake::ask(&app, request).await;
+        let is_written = log.lock().unwrap().iter().any(|asked| asked.method == Method::PATCH);
+        assert_eq!((answered, is_written), (code, code == 200), "{line}: {problem}");
+    }
 }
 
 #[tokio::test]

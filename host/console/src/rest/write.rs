@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     caller::{Ask, JSON},
+    documents::Shown,
     endpoint::{MERGE_PATCH, form_of},
     problem::Problem,
 };
@@ -45,7 +46,7 @@ pub(super) async fn create(asked: &Asked<'_>, body: &[u8]) -> Result<Response, P
         return Err(Refusal::invalid(vec![fault::required("metadata.name", "name is required")]).into());
     };
     let secrets = written.secrets(&lens.served);
-    let judged = judge(asked, &mut written, None, &options).await;
+    let judged = judge(asked, &mut written, None, None, &options).await;
     let (stored, warnings) = judged.map_err(|refusal| refusal.without_secrets(&secrets))?;
     let object = lens.create_document(&name, &namespace, &stored)?;
     let path = lens.served.backing.path(in_namespace(asked, &namespace), None);
@@ -73,7 +74,8 @@ pub(super) async fn replace(asked: &Asked<'_>, body: &[u8]) -> Result<Response, 
     may_update(asked).await?;
     let current = asked.current(Doing::Update).await?;
     known.is(&current)?;
-    update(asked, &current, written, &options).await
+    let before = before(asked, &current).await?;
+    update(asked, &current, before, written, &options).await
 }
 
 /// Changes some fields of a document.
@@ -87,16 +89,15 @@ pub(super) async fn patch(asked: &Asked<'_>, body: &[u8]) -> Result<Response, Pr
     loop {
         tries -= 1;
         let current = asked.current(Doing::Update).await?;
-        let shown = asked.shown(&current).await?;
-        let shown: Value = serde_json::from_str(&shown)
-            .map_err(|_| Refusal::guest_failed("what it shows cannot be read"))?;
+        let shown = read(&asked.shown(&current).await?)?;
+        let before = Written::read(shown.clone(), &lens.served.schema)?.fields;
         let written = Written::patched(shown, &patch, &lens.served.schema)?;
         same_place(asked, &written)?;
         let known = known_version(asked, &written)?;
         if let Some(known) = &known {
             known.is(&current)?;
         }
-        match update(asked, &current, written, &options).await {
+        match update(asked, &current, Some(before), written, &options).await {
             Err(conflict) if conflict.status == StatusCode::CONFLICT && known.is_none() && tries > 0 => {}
             done => return done,
         }
@@ -159,16 +160,31 @@ async fn may_update(asked: &Asked<'_>) -> Result<(), Problem> {
     asked.may(Doing::Update, Verb::Patch, asked.namespace(), Some(name)).await
 }
 
-/// Writes what becomes of a document.
+/// The fields of a document before it is replaced. One that cannot be shown can be repaired, unless a rule compares the two.
+async fn before(asked: &Asked<'_>, current: &BackingObject) -> Result<Option<Value>, Refusal> {
+    let shown = asked.show(current).await?;
+    if matches!(shown, Shown::Failed(_)) && !asked.view.schema.has_transition_rules() {
+        return Ok(None);
+    }
+    let document = read(&asked.document(current, &shown)?)?;
+    Ok(Some(Written::read(document, &asked.view.lens.served.schema)?.fields))
+}
+
+fn read(shown: &str) -> Result<Value, Refusal> {
+    serde_json::from_str(shown).map_err(|_| Refusal::guest_failed("what it shows cannot be read"))
+}
+
+/// Writes what becomes of a document. `before` are its fields as they are shown.
 async fn update(
     asked: &Asked<'_>,
     current: &BackingObject,
+    before: Option<Value>,
     mut written: Written,
     options: &WriteOptions,
 ) -> Result<Response, Problem> {
     let lens = &asked.view.lens;
     let secrets = written.secrets(&lens.served);
-    let judged = judge(asked, &mut written, Some(current), options).await;
+    let judged = judge(asked, &mut written, Some(current), before, options).await;
     let (stored, warnings) = judged.map_err(|refusal| refusal.without_secrets(&secrets))?;
     let change = lens.update_document(current, &stored)?;
     let path = lens.served.backing.path(asked.namespace(), Some(current.name()));
@@ -207,13 +223,18 @@ async fn judge(
     asked: &Asked<'_>,
     written: &mut Written,
     current: Option<&BackingObject>,
+    mut before: Option<Value>,
     options: &WriteOptions,
 ) -> Result<(Map<String, Value>, Vec<String>), Refusal> {
     let view = asked.view;
     let unknown = view.schema.prune(&mut written.fields);
     let warnings = options.field_validation.judge(&[], &unknown).map_err(Refusal::bad_request)?;
     view.schema.default(&mut written.fields);
-    let causes = view.schema.validate(&written.fields, None);
+    // The API server compares with an object that has its defaults.
+    if let Some(before) = &mut before {
+        view.schema.default(before);
+    }
+    let causes = view.schema.validate(&written.fields, before.as_ref());
     if !causes.is_empty() {
         return Err(Refusal::invalid(view.lens.served.as_kubernetes_says(causes)));
     }

@@ -41,18 +41,19 @@ const PAUSES_MAX: usize = 4_096;
 
 /// Calls guests. A simulator has its own way, which may change what they answer.
 pub trait CallViews: Send + Sync {
-    /// Asks what a guest shows of so many objects, as [`Views::show`].
+    /// Asks what a view of a guest shows of so many objects, as [`Views::show`].
     ///
     /// # Errors
     /// As [`Views::show`].
     fn show(
         &self,
         views: &Views,
+        view: &str,
         request_json: &str,
         objects: usize,
         limits: &CallLimits,
     ) -> Result<ShowAnswer, CallError> {
-        views.show(request_json, objects, limits)
+        views.show(view, request_json, objects, limits)
     }
 
     /// Asks what a guest stores, as [`Views::store`].
@@ -286,9 +287,10 @@ impl Guests {
         batch: impl ExactSizeIterator<Item = &str>,
     ) -> Result<Result<Vec<Shown>, CallError>, Status> {
         let (caller, views, count) = (Arc::clone(&self.caller), in_force.views.clone(), batch.len());
+        let view = in_force.view.clone();
         // What is shown becomes text while its call has memory for it as values.
         let show = move |request: &str, limits: &CallLimits| {
-            let Answer { response, stats, .. } = caller.show(&views, request, count, limits)?;
+            let Answer { response, stats, .. } = caller.show(&views, &view, request, count, limits)?;
             Ok((response.items.into_iter().map(Shown::of).collect(), stats))
         };
         self.granted(&lens.view, show_request(in_force, batch), show).await

@@ -129,7 +129,7 @@ async fn an_object_is_deleted_at_the_version_that_was_seen_and_looked_at_when_it
 struct ShowsNothing(Failure);
 
 impl CallViews for ShowsNothing {
-    fn show(&self, _: &Views, _: &str, _: usize, _: &CallLimits) -> Result<ShowAnswer, CallError> {
+    fn show(&self, _: &Views, _: &str, _: &str, _: usize, _: &CallLimits) -> Result<ShowAnswer, CallError> {
         let failure = Box::new(self.0.clone());
         Err(CallError { failure, origin: Origin::Engine, stats: CallStats::default() })
     }

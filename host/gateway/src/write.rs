@@ -1,7 +1,7 @@
 //! Creates, updates and patches. What was written is pruned, filled in and validated by the view's schema, before its guest and then the gate
 //! judge it; and only then the API server is asked.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use http::{Method, StatusCode};
 use pintle_core::view::{
@@ -14,7 +14,7 @@ use pintle_core::view::{
     write::Refusal,
 };
 use pintle_engine::Origin;
-use pintle_runtime::clock::{self, Random};
+use pintle_runtime::{Pauses, clock};
 use pintle_schema::metadata;
 use pintle_wit::{Cause, Failure};
 use serde_json::{Map, Value};
@@ -31,10 +31,6 @@ use crate::{
     show::Shown,
     upstream::{self, Answer, REQUEST_TIMEOUT, Sent},
 };
-
-/// The longest pause before a patch is tried again because somebody else was faster. It begins at a fiftieth, and chance is in it, so that
-/// those who write one object together do not meet again each time.
-const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// The form in which updates are sent.
 pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -141,14 +137,14 @@ impl Parts {
             }
         }
         let until = clock::monotonic() + REQUEST_TIMEOUT;
-        let mut pauses = Pauses::new();
+        let mut pauses = Pauses::default();
         loop {
             let current = self.current(call, target, name, accept, Vec::new()).await?;
             match self.patch_this(call, target, &patching, &current).await? {
                 // Whoever patches did not ask for a version: the object is read again, and the patch laid over what it is now.
                 Err(conflict) if conflict.code == 409 && !patch.names_version => {
                     match clock::monotonic() < until {
-                        true => tokio::time::sleep(pauses.next()).await,
+                        true => pauses.pause().await,
                         false => {
                             return Err(Status::timeout(
                                 "others wrote the object each time that this was tried",
@@ -426,27 +422,6 @@ fn judge(
     match causes.is_empty() {
         true => Ok(()),
         false => Err(Status::invalid(&resource.lens.served, text(written, "/metadata/name"), causes)),
-    }
-}
-
-/// The pauses between the tries of one patch.
-struct Pauses {
-    random: Random,
-    longest: Duration,
-}
-
-impl Pauses {
-    fn new() -> Self {
-        // Without random bytes, those who write together pause together, and no more is lost.
-        let seed = clock::random().map_or(0, u64::from_le_bytes);
-        Self { random: Random::new(seed), longest: PAUSE_MAX / 50 }
-    }
-
-    /// Up to twice as long as before.
-    fn next(&mut self) -> Duration {
-        let milliseconds = u64::try_from(self.longest.as_millis()).unwrap_or(u64::MAX);
-        self.longest = (self.longest * 2).min(PAUSE_MAX);
-        Duration::from_millis(self.random.below(milliseconds.saturating_add(1)))
     }
 }
 

@@ -423,16 +423,28 @@ async fn a_patch_changes_what_it_names_and_null_takes_a_key_away() {
 }
 
 #[tokio::test]
-async fn a_patch_that_names_no_version_is_tried_again_when_somebody_else_writes() {
+async fn who_writes_over_any_version_is_tried_again_as_long_as_somebody_else_writes() {
     let tries = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&tries);
     let (app, _) = app(move |asked| match asked.method {
-        Method::PATCH if counted.fetch_add(1, Ordering::Relaxed) < 2 => refused(409, "Conflict", "modified"),
+        Method::PATCH if counted.fetch_add(1, Ordering::Relaxed) < 7 => refused(409, "Conflict", "modified"),
         _ => stores(asked),
     });
-    assert_eq!(fake::ask(&app, patch(json!({"size": 3}))).await.0, 200);
-    assert_eq!(tries.swap(0, Ordering::Relaxed), 3);
-    assert_eq!(fake::ask(&app, patch(json!({"size": 3, "resourceVersion": "7000000"}))).await.0, 409);
+    let put = || request("PUT", "/rooms/a", Some(json!({"door": "blue"})));
+    for any in [
+        patch(json!({"size": 3})),
+        with(patch(json!({"size": 3})), "if-match", "*"),
+        with(put(), "if-match", "*"),
+    ] {
+        assert_eq!(fake::ask(&app, any).await.0, 200);
+        assert_eq!(tries.swap(0, Ordering::Relaxed), 8);
+    }
+    for one in
+        [patch(json!({"size": 3, "resourceVersion": "7000000"})), with(put(), "if-match", "\"7000000\"")]
+    {
+        assert_eq!(fake::ask(&app, one).await.0, 409);
+        assert_eq!(tries.swap(0, Ordering::Relaxed), 1);
+    }
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ use pintle_core::{
         version::Sent,
     },
 };
+use pintle_runtime::Pauses;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -30,9 +31,6 @@ use crate::{
     endpoint::{MERGE_PATCH, form_of},
     problem::Problem,
 };
-
-/// How often a patch that names no version is tried when somebody else writes at the same time: as often as the API server does.
-const PATCH_TRIES: usize = 5;
 
 /// Creates a document.
 pub(super) async fn create(asked: &Asked<'_>, body: &[u8]) -> Result<Response, Problem> {
@@ -72,10 +70,19 @@ pub(super) async fn replace(asked: &Asked<'_>, body: &[u8]) -> Result<Response, 
     same_place(asked, &written)?;
     let known = known_version(asked, &written)?.ok_or_else(Refusal::version_needed)?;
     may_update(asked).await?;
-    let current = asked.current(Doing::Update).await?;
-    known.is(&current)?;
-    let before = before(asked, &current).await?;
-    update(asked, &current, before, written, &options).await
+    let mut pauses = Pauses::default();
+    loop {
+        let current = asked.current(Doing::Update).await?;
+        known.is(&current)?;
+        let before = before(asked, &current).await?;
+        match update(asked, &current, before, written.clone(), &options).await {
+            // Somebody else was faster. The request as a whole has a deadline.
+            Err(conflict) if conflict.status == StatusCode::CONFLICT && known == Known::Any => {
+                pauses.pause().await;
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Changes some fields of a document.
@@ -85,9 +92,8 @@ pub(super) async fn patch(asked: &Asked<'_>, body: &[u8]) -> Result<Response, Pr
     let options = options(asked, Options::Patch, Doing::Update)?;
     let patch = json_of(body)?;
     may_update(asked).await?;
-    let mut tries = PATCH_TRIES;
+    let mut pauses = Pauses::default();
     loop {
-        tries -= 1;
         let current = asked.current(Doing::Update).await?;
         let shown = read(&asked.shown(&current).await?)?;
         let before = Written::read(shown.clone(), &lens.served.schema)?.fields;
@@ -98,7 +104,11 @@ pub(super) async fn patch(asked: &Asked<'_>, body: &[u8]) -> Result<Response, Pr
             known.is(&current)?;
         }
         match update(asked, &current, Some(before), written, &options).await {
-            Err(conflict) if conflict.status == StatusCode::CONFLICT && known.is_none() && tries > 0 => {}
+            Err(conflict)
+                if conflict.status == StatusCode::CONFLICT && matches!(known, None | Some(Known::Any)) =>
+            {
+                pauses.pause().await;
+            }
             done => return done,
         }
     }
@@ -307,7 +317,7 @@ fn same_place(asked: &Asked<'_>, written: &Written) -> Result<(), Refusal> {
 }
 
 /// The version that whoever writes knows.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 enum Known {
     /// Whatever there is.
     Any,

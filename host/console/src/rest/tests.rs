@@ -464,6 +464,27 @@ async fn a_document_is_deleted_under_the_version_that_is_named() {
     assert_eq!(fake::ask(&app, past).await.0, 409, "another lens showed that version");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_delete_of_a_document_that_others_keep_writing_pauses_between_its_tries() {
+    let tries = AtomicUsize::new(0);
+    let (upstream, _) = fake::permitting(move |asked| match asked.method {
+        Method::DELETE if tries.fetch_add(1, Ordering::Relaxed) < 8 => refused(409, "Conflict", "modified"),
+        Method::GET => {
+            let mut object = room("a", "7", &json!({"door": "red"}));
+            object["metadata"]["labels"] = json!({"tier": "gold"});
+            (200, object)
+        }
+        _ => stores(asked),
+    });
+    let mut selecting = Arc::into_inner(view(Rooms::default())).unwrap();
+    selecting.lens.served.selector = [("tier".to_owned(), "gold".to_owned())].into();
+    let provider = Arc::new(One(Arc::new(selecting)));
+    let app = fake::app_of(fake::users(), fake::cluster(), upstream, provider);
+    let began = tokio::time::Instant::now();
+    assert_eq!(fake::answer(&app, request("DELETE", "/rooms/a", None)).await.status(), 204);
+    assert!(!began.elapsed().is_zero());
+}
+
 #[tokio::test]
 async fn a_watch_has_each_change_as_a_document_and_says_how_far_it_is() {
     let line = |kind: &str, object: Value| json!({"type": kind, "object": object}).to_string() + "\n";

@@ -138,6 +138,7 @@ pub(super) async fn delete(asked: &Asked<'_>) -> Result<Response, Problem> {
         }
     }
     let path = asked.backing_path(Doing::Delete)?;
+    let mut pauses = Pauses::default();
     // The request as a whole has a deadline.
     let answer = loop {
         // A selector does not bound what is asked for by name: the API server must delete the object as it is seen here, and no other.
@@ -147,7 +148,7 @@ pub(super) async fn delete(asked: &Asked<'_>) -> Result<Response, Problem> {
             pinned(&body, &asked.current(Doing::Delete).await?, true)
         };
         match asked.ask(Doing::Delete, Ask::json(Method::DELETE, path.clone(), &body)).await {
-            Err(changed) if changed.status == StatusCode::CONFLICT && is_pinned_here => {}
+            Err(changed) if changed.status == StatusCode::CONFLICT && is_pinned_here => pauses.pause().await,
             answer => break answer?,
         }
     };

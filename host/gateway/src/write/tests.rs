@@ -9,6 +9,7 @@ use pintle_engine::{
 };
 use pintle_wit::{Failure, reasons};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::MERGE_PATCH;
 use crate::{
@@ -121,6 +122,20 @@ async fn an_object_is_deleted_at_the_version_that_was_seen_and_looked_at_when_it
         ask(setting, "GET", Value::Null, [at("10")]).await;
         let (_, asked) = ask(setting, "DELETE", background(), [gone()]).await;
         assert_eq!((lines(&asked), &asked[0].1["preconditions"]), (vec![delete.as_str()], &pinned("10")));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_of_an_object_that_others_keep_writing_pauses_between_its_tries() {
+    with(async |setting| {
+        let gone = (200, json!({"kind": "Status", "status": "Success", "details": {"uid": "u"}}));
+        let mut answers: Vec<_> = (0..8).flat_map(|_| [at("5"), conflict()]).collect();
+        answers.extend([at("6"), gone]);
+        let began = Instant::now();
+        let ((code, _), asked) = ask(setting, "DELETE", background(), answers).await;
+        assert_eq!((code, asked.len()), (200, 18));
+        assert!(!began.elapsed().is_zero());
     })
     .await;
 }

@@ -36,6 +36,8 @@ pub(crate) const PROXY: &str = "front-proxy-client";
 pub(crate) struct Stored {
     /// What it was asked, as `VERB path`, with the body.
     asked: std::sync::Mutex<Vec<(String, Value)>>,
+    /// Under which ids.
+    audit_ids: std::sync::Mutex<Vec<Option<HeaderValue>>>,
     /// What it answers next.
     answers: std::sync::Mutex<std::collections::VecDeque<(u16, Value)>>,
     takes: std::sync::Mutex<Duration>,
@@ -46,6 +48,7 @@ pub(crate) struct Stored {
 impl Stored {
     async fn reply(&self, request: Request<kube::client::Body>) -> http::Response<kube::client::Body> {
         let (head, body) = request.into_parts();
+        self.audit_ids.lock().unwrap().push(head.headers.get(AUDIT_ID).cloned());
         let path = head.uri.path();
         let body = serde_json::from_slice(&body.collect_bytes().await.unwrap()).unwrap_or_default();
         self.asked.lock().unwrap().push((format!("{} {path}", head.method), body));
@@ -372,6 +375,21 @@ async fn the_users_of_the_front_proxy_are_told_apart_and_strangers_by_where_they
         let began = Instant::now();
         assert_eq!(join_all(lists.collect::<Vec<_>>()).await, [200; 150]);
         assert_eq!(began.elapsed(), Duration::from_secs(1), "none of them waits for another");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_front_proxy_alone_says_under_which_id_audit_logs_have_a_request() {
+    with(async |setting| {
+        let proxy = Peer { certificates: vec![setting.proxies.client(PROXY, &[])], ..stranger() };
+        let (name, token) = of("jane");
+        let headers = [(name, token.as_str()), ("x-remote-user", "jane"), (AUDIT_ID, "of-another")];
+        for peer in [stranger(), proxy] {
+            assert_eq!(setting.code(peer, request("GET", LLAMAS, &headers, whole(""))).await, 200);
+        }
+        let of_another = Some(HeaderValue::from_static("of-another"));
+        assert_eq!(*setting.stored.audit_ids.lock().unwrap(), [None, of_another]);
     })
     .await;
 }

@@ -111,7 +111,7 @@ mod parse {
 
     use crate::{
         Failure, Manifest, Response, Weight, bounded, manifest_limits, reasons,
-        views::{ShowResponse, StoreResponse, ViewsManifest},
+        views::{ShowItem, ShowResponse, StoreResponse, ViewsManifest},
         weight::{self, Beyond},
     };
 
@@ -196,22 +196,36 @@ mod parse {
     }
 
     /// Reads what `show` answers about `objects` objects, and returns its weight as [`weigh_and_parse_response`] does. If there is not one
-    /// item for each object, the failure is `InvalidDocument`.
+    /// item for each object, or an object has a field that is the host's, the failure is `InvalidDocument`.
     pub fn weigh_and_parse_show_response(
         text: &str,
         objects: usize,
+        of_the_host: &[&str],
         limits: Limits,
     ) -> (Weight, Result<ShowResponse, Failure>) {
         let (weight, parsed) = weigh_and_parse::<ShowResponse>(text, limits, "response");
-        let checked = parsed.and_then(|response| match response.items.len() {
-            items if items == objects => Ok(response),
-            items => {
-                let message =
-                    format!("there must be one item for each object: {items} items, {objects} objects");
-                Err(Failure::terminal(reasons::INVALID_DOCUMENT, message).at("items"))
-            }
+        let checked = parsed.and_then(|response| {
+            check_items(&response.items, objects, of_the_host)?;
+            Ok(response)
         });
         (weight, checked)
+    }
+
+    fn check_items(items: &[ShowItem], objects: usize, of_the_host: &[&str]) -> Result<(), Failure> {
+        if items.len() != objects {
+            let message =
+                format!("there must be one item for each object: {} items, {objects} objects", items.len());
+            return Err(Failure::terminal(reasons::INVALID_DOCUMENT, message).at("items"));
+        }
+        for (index, item) in items.iter().enumerate() {
+            let ShowItem::Object(fields) = item else { continue };
+            if let Some(field) = of_the_host.iter().find(|field| fields.contains_key(**field)) {
+                let message = format!("{field} is the host's");
+                let at = format!("items[{index}].object.{field}");
+                return Err(Failure::terminal(reasons::INVALID_DOCUMENT, message).at(at));
+            }
+        }
+        Ok(())
     }
 
     /// Reads what `store` answers, and returns its weight as [`weigh_and_parse_response`] does.
@@ -311,6 +325,10 @@ mod parse {
     #[cfg(test)]
     mod tests {
         use super::*;
+        use crate::{
+            Kind,
+            views::{Shown, ViewManifest},
+        };
 
         fn refused(text: &str) -> (String, Option<String>) {
             let failure = parse_response(text, Limits::default()).expect_err("the text is refused");
@@ -361,7 +379,7 @@ mod parse {
         fn what_a_view_shows_is_one_item_for_each_object_and_nothing_else() {
             let show = |items: &str, objects| {
                 let text = with(&format!(r#""items":[{items}]"#));
-                weigh_and_parse_show_response(&text, objects, Limits::default()).1
+                weigh_and_parse_show_response(&text, objects, &[], Limits::default()).1
             };
             let refusal = r#"{"failure":{"apiVersion":"guest.pintle.dev/v1","reason":"Odd","message":"m"}}"#;
             assert!(show(&format!(r#"{{"object":{{"spec":{{"a":1}}}}}},{refusal}"#), 2).is_ok());
@@ -372,6 +390,27 @@ mod parse {
             assert_eq!(at(refusal, 2), (reasons::INVALID_DOCUMENT.into(), "items".into()));
             assert_eq!(at(r#"{"shown":{}}"#, 1).0, reasons::UNKNOWN_FIELD);
             assert_eq!(at(r#"{"object":{"a":1,"a":2}}"#, 1).0, reasons::INVALID_JSON);
+        }
+
+        #[test]
+        fn what_is_the_hosts_is_not_shown_by_a_guest() {
+            let kind = Kind::new("v1", "ConfigMap");
+            let objects = ViewManifest::new(kind.clone(), &[], Shown::default()).of_the_host();
+            let documents = ViewManifest::of_documents(kind, &[], &[]).of_the_host();
+            let at = |of_the_host: &[&str], field: &str| {
+                let text = with(&format!(r#""items":[{{"object":{{}}}},{{"object":{{"{field}":"x"}}}}]"#));
+                let read = weigh_and_parse_show_response(&text, 2, of_the_host, Limits::default()).1;
+                read.err().map(|failure| (failure.reason, failure.path.unwrap_or_default()))
+            };
+            let refused = |field: &str| {
+                Some((reasons::INVALID_DOCUMENT.to_owned(), format!("items[1].object.{field}")))
+            };
+            for field in ["apiVersion", "kind", "metadata"] {
+                assert_eq!((at(objects, field), at(documents, field)), (refused(field), None));
+            }
+            for field in ["name", "namespace", "resourceVersion", "creationTimestamp", "deletionTimestamp"] {
+                assert_eq!((at(objects, field), at(documents, field)), (None, refused(field)));
+            }
         }
 
         #[test]

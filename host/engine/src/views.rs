@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use pintle_wit::{
     Failure,
-    views::{ShowItem, ShowResponse, StoreResponse, ViewsManifest},
+    views::{ShowItem, ShowResponse, StoreResponse, ViewManifest, ViewsManifest},
 };
 
 use crate::{
@@ -34,8 +34,8 @@ impl Views {
         Some(Self { part: Arc::clone(part), loaded: Arc::clone(loaded) })
     }
 
-    /// Asks the guest what a view shows of some objects. The request is a [`pintle_wit::views::ShowRequest`] in JSON with this many
-    /// `objects`; the answer has one item for each, in order.
+    /// Asks the guest what this view shows of some objects. The request is a [`pintle_wit::views::ShowRequest`] in JSON about the same view
+    /// with this many `objects`; the answer has one item for each, in order, without the fields that are the host's.
     ///
     /// The time of `limits` is that of a short request; a longer one has longer ([`CallLimits::for_request`]).
     ///
@@ -46,13 +46,16 @@ impl Views {
     /// The guest's own failure of the whole call, or the engine's for a guest that broke a limit or the contract.
     pub fn show(
         &self,
+        view: &str,
         request_json: &str,
         objects: usize,
         limits: &CallLimits,
     ) -> Result<ShowAnswer, CallError> {
         let (callee, limits) = (&self.loaded.callee, &limits.for_request(request_json.len()));
+        let of_the_host = self.manifest().view(view).map(ViewManifest::of_the_host).unwrap_or_default();
         callee.ask(callee.enter(), &self.part.world.show, request_json, limits, |text| {
-            let (weight, read) = pintle_wit::weigh_and_parse_show_response(text, objects, limits.response);
+            let (weight, read) =
+                pintle_wit::weigh_and_parse_show_response(text, objects, of_the_host, limits.response);
             (weight, read.and_then(with_checked_failures))
         })
     }

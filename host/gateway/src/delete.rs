@@ -15,7 +15,7 @@ use pintle_core::{
         target::Objects,
     },
 };
-use pintle_runtime::clock;
+use pintle_runtime::{Pauses, clock};
 use serde_json::{Value, json};
 
 use crate::{
@@ -52,6 +52,7 @@ impl Parts {
         let mut last = self
             .last(call, target, name, Extent::Metadata)
             .filter(|last| is_looked_at && !asked.names_version() && asked.is_of(lens, last));
+        let mut pauses = Pauses::default();
         loop {
             let (options, is_pinned_here) = match is_looked_at {
                 false => (options.clone(), false),
@@ -71,7 +72,10 @@ impl Parts {
                             pinned(&options, &next, is_selected)
                         }
                         // Somebody else was faster.
-                        Err(changed) if changed.code == 409 && clock::monotonic() < until => continue,
+                        Err(changed) if changed.code == 409 && clock::monotonic() < until => {
+                            pauses.pause().await;
+                            continue;
+                        }
                         Err(error) => return Err(error),
                     }
                 }
@@ -84,7 +88,9 @@ impl Parts {
             };
             match self.upstream.done(sent, lens).await {
                 // It has changed since it was looked at. Whoever deletes it did not ask for a version.
-                Err(changed) if changed.code == 409 && is_pinned_here && clock::monotonic() < until => {}
+                Err(changed) if changed.code == 409 && is_pinned_here && clock::monotonic() < until => {
+                    pauses.pause().await;
+                }
                 done => {
                     let answer = done?;
                     self.saw_deleted(call, target, backing, &asked, &answer.body);

@@ -8,14 +8,17 @@ use std::{
 
 use pintle_core::view::{Status, accept::Form, query::ListOptions, target::Objects};
 
+use crate::identity::User;
+
 /// How many lists that failed when they had begun are remembered, and for how long. Clients ask again after some seconds.
 const FAILED_MAX: usize = 256;
 const FAILED_FOR: Duration = Duration::from_secs(60);
 
-/// What identifies a list: who asks, and for what.
+/// What identifies a list: who asks, and for what. The name of a user alone is not who asks: all anonymous callers have one, and groups decide
+/// which objects somebody may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    pub(crate) user: String,
+    pub(crate) user: User,
     pub(crate) target: Objects,
     pub(crate) options: ListOptions,
     pub(crate) form: Form,
@@ -59,7 +62,17 @@ mod tests {
             namespace: None,
             name: None,
         };
-        Wanted { user: user.into(), target, options: ListOptions::read(&query).unwrap(), form: Form::Object }
+        let user = User { name: user.into(), ..User::default() };
+        Wanted { user, target, options: ListOptions::read(&query).unwrap(), form: Form::Object }
+    }
+
+    #[test]
+    fn a_namesake_with_other_groups_is_not_told_why_a_list_broke_off() {
+        let failed = FailedLists::default();
+        failed.put(wanted("ann", ""), Status::internal_error("a cannot be shown"), Duration::ZERO);
+        let mut namesake = wanted("ann", "");
+        namesake.user.groups.push("guests".into());
+        assert_eq!(failed.take(&namesake, Duration::ZERO), None);
     }
 
     #[test]

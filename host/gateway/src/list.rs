@@ -69,7 +69,7 @@ impl Parts {
     ) -> Result<Reply, Status> {
         let form = Form::negotiate(call.accept(), Asked::List, call.query.first("includeObject"))?;
         let wanted =
-            Wanted { user: call.user.name.clone(), target: target.clone(), options: options.clone(), form };
+            Wanted { user: call.user.clone(), target: target.clone(), options: options.clone(), form };
         if let Some(failed) = self.failed.take(&wanted, clock::monotonic()) {
             return Err(failed);
         }

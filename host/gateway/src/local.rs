@@ -16,7 +16,7 @@ use pintle_runtime::{Spawner, clock};
 use pintle_schema::config_schema;
 use pintle_wit::Failure;
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 use crate::{
     control::{
@@ -42,6 +42,8 @@ pub struct LocalDocuments {
     spawner: Spawner,
     guests: Arc<Guests>,
     state: Mutex<State>,
+    /// What is served, as it was last read.
+    known: watch::Sender<Option<Arc<Directory>>>,
     made: Made,
 }
 
@@ -81,17 +83,24 @@ impl LocalDocuments {
             spawner,
             guests: Arc::new(guests),
             state: Mutex::default(),
+            known: watch::Sender::new(None),
             made: Made::default(),
         })
     }
 
-    /// What is served, as it was a moment ago at the latest.
+    /// What is served, as it was a moment ago at the latest; or as it is known, while somebody else reads it, and may wait for a compiler.
     async fn directory(&self) -> Result<Arc<Directory>, Refusal> {
-        let mut state = self.state.lock().await;
+        let known = self.known.borrow().clone();
+        let mut state = match (self.state.try_lock(), known) {
+            (Ok(state), _) => state,
+            (Err(_), Some(known)) => return Ok(known),
+            (Err(_), None) => self.state.lock().await,
+        };
         let now = clock::monotonic();
         if state.read_at.is_none_or(|at| at + HOLDS < now) {
             self.read(&mut state).await?;
             state.read_at = Some(clock::monotonic());
+            self.known.send_replace(Some(Arc::clone(&state.directory)));
         }
         Ok(Arc::clone(&state.directory))
     }
@@ -215,5 +224,41 @@ impl Provider for LocalDocuments {
             let directory = self.directory().await?;
             Ok(paths(&directory))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use futures::FutureExt;
+    use http::{Request, Response};
+    use kube::client::Body;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_while_another_reads_is_told_what_is_known() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let is_first = asked.fetch_add(1, Ordering::Relaxed) == 0;
+            async move {
+                if !is_first {
+                    std::future::pending::<()>().await;
+                }
+                let views = json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "ViewList", "metadata": {}, "items": []});
+                Ok::<_, Infallible>(Response::new(Body::from(views.to_string().into_bytes())))
+            }
+        });
+        let documents =
+            LocalDocuments::new(Client::new(service, "default"), Budget::fixed(512 << 20)).unwrap();
+        documents.directory().await.unwrap();
+        tokio::time::advance(HOLDS * 2).await;
+        let mut reading = std::pin::pin!(documents.directory());
+        assert!(reading.as_mut().now_or_never().is_none());
+        assert!(documents.directory().now_or_never().is_some_and(|known| known.is_ok()));
     }
 }

@@ -5,6 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::FutureExt;
 use pintle_core::{
     budget::Need,
     view::{BackingObject, Epoch, Lens, Source, Status},
@@ -18,7 +19,7 @@ use pintle_wit::{
 };
 use quick_cache::{Weighter, sync::Cache};
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tracing::{debug, warn};
 
 use crate::{metrics::Metrics, reply::RETRY_SECONDS, tallies::Tallies};
@@ -41,18 +42,19 @@ const PAUSES_MAX: usize = 4_096;
 
 /// Calls guests. A simulator has its own way, which may change what they answer.
 pub trait CallViews: Send + Sync {
-    /// Asks what a guest shows of so many objects, as [`Views::show`].
+    /// Asks what a view of a guest shows of so many objects, as [`Views::show`].
     ///
     /// # Errors
     /// As [`Views::show`].
     fn show(
         &self,
         views: &Views,
+        view: &str,
         request_json: &str,
         objects: usize,
         limits: &CallLimits,
     ) -> Result<ShowAnswer, CallError> {
-        views.show(request_json, objects, limits)
+        views.show(view, request_json, objects, limits)
     }
 
     /// Asks what a guest stores, as [`Views::store`].
@@ -128,6 +130,9 @@ impl Weighter<Key, Shown> for Weight {
         ENTRY_BYTES + (key.uid.len() + key.version.len() + text) as u64
     }
 }
+
+/// One of as many calls as there are processors. The semaphore is never closed.
+type Turn = Result<OwnedSemaphorePermit, AcquireError>;
 
 /// Asks guests, so many at once as there are processors.
 pub struct Guests {
@@ -286,9 +291,10 @@ impl Guests {
         batch: impl ExactSizeIterator<Item = &str>,
     ) -> Result<Result<Vec<Shown>, CallError>, Status> {
         let (caller, views, count) = (Arc::clone(&self.caller), in_force.views.clone(), batch.len());
+        let view = in_force.view.clone();
         // What is shown becomes text while its call has memory for it as values.
         let show = move |request: &str, limits: &CallLimits| {
-            let Answer { response, stats, .. } = caller.show(&views, request, count, limits)?;
+            let Answer { response, stats, .. } = caller.show(&views, &view, request, count, limits)?;
             Ok((response.items.into_iter().map(Shown::of).collect(), stats))
         };
         self.granted(&lens.view, show_request(in_force, batch), show).await
@@ -341,15 +347,17 @@ impl Guests {
         // The last grant, which was not enough.
         let mut too_little = Need::default();
         loop {
-            let turn = Arc::clone(&self.turns).acquire_owned().await;
-            let reserved = self.budget.reserve_call(view, &mut grant, too_little, request.len() as u64);
-            // Who asks may hold memory for the answer, and somebody else may wait for that.
-            let reserved = tokio::time::timeout(MEMORY_WAIT, reserved).await;
-            let reserved = reserved.map_err(|_| Status::too_many_requests(RETRY_SECONDS))?;
-            let reservation = reserved.map_err(|too_large| beyond_the_budget(view, too_large))?;
+            let reserve = async {
+                let reserved = self.budget.reserve_call(view, &mut grant, too_little, request.len() as u64);
+                // Who asks may hold memory for the answer, and somebody else may wait for that.
+                let reserved = tokio::time::timeout(MEMORY_WAIT, reserved).await;
+                let reserved = reserved.map_err(|_| Status::too_many_requests(RETRY_SECONDS))?;
+                reserved.map_err(|too_large| beyond_the_budget(view, too_large))
+            };
+            let held = self.turn_with(reserve).await?;
             let (call, request, limits) =
                 (Arc::clone(&call), Arc::clone(&request), grants::granted(self.limits, grant));
-            let called = self.on_a_thread(view, (turn, reservation), move || call(&request, &limits)).await?;
+            let called = self.on_a_thread(view, held, move || call(&request, &limits)).await?;
             if let Some(more) = called.as_ref().err().and_then(|error| grants::more(error, grant, most)) {
                 (too_little, grant) = (grant, more);
                 continue;
@@ -371,16 +379,28 @@ impl Guests {
         bytes: u64,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Status> {
-        // As for a call of a guest: first the turn, and then the memory, or two could wait for each other.
+        let held =
+            self.turn_with(self.budget.reserve_soon(view, bytes)).await.map_err(|none| match none {
+                NoMemory::InUse => Status::too_many_requests(RETRY_SECONDS),
+                NoMemory::TooLarge(too_large) => {
+                    warn!(view, bytes, "A request takes more memory than there is for one: {too_large:?}");
+                    Status::unavailable("the gateway has too little memory for this request", RETRY_SECONDS)
+                }
+            })?;
+        self.on_a_thread(view, held, work).await
+    }
+
+    /// Waits for a turn, and for the memory that this reserves. Nobody waits for memory with a turn in hand: a few large calls would hold up
+    /// every view, and two could wait for each other.
+    async fn turn_with<R, E>(&self, reserve: impl Future<Output = Result<R, E>>) -> Result<(Turn, R), E> {
+        let mut reserve = std::pin::pin!(reserve);
         let turn = Arc::clone(&self.turns).acquire_owned().await;
-        let reserved = self.budget.reserve_soon(view, bytes).await.map_err(|none| match none {
-            NoMemory::InUse => Status::too_many_requests(RETRY_SECONDS),
-            NoMemory::TooLarge(too_large) => {
-                warn!(view, bytes, "A request takes more memory than there is for one: {too_large:?}");
-                Status::unavailable("the gateway has too little memory for this request", RETRY_SECONDS)
-            }
-        })?;
-        self.on_a_thread(view, (turn, reserved), work).await
+        if let Some(reserved) = reserve.as_mut().now_or_never() {
+            return Ok((turn, reserved?));
+        }
+        drop(turn);
+        let reserved = reserve.await?;
+        Ok((Arc::clone(&self.turns).acquire_owned().await, reserved))
     }
 
     /// Does work that blocks, which holds its turn and its memory.
@@ -494,6 +514,7 @@ fn show_request<'a>(in_force: &InForce, objects: impl Iterator<Item = &'a str>) 
 #[cfg(test)]
 mod tests {
     use pintle_modules::Purpose;
+    use tokio::time::Instant;
 
     use super::*;
 
@@ -530,6 +551,21 @@ mod tests {
         let object = |source| BackingObject { source, ..BackingObject::default() };
         assert!(Key::of(&lens, &object(Source::Stored)).is_some());
         assert_eq!(Key::of(&lens, &object(Source::Elsewhere)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_memory_holds_up_nobody_who_finds_some() {
+        let budget = Budget::fixed(512 << 20);
+        let metrics = Arc::new(Metrics::default());
+        let guests = Guests::new(Spawner::default(), Arc::new(InModules), budget.clone(), metrics);
+        let _held = budget.reserve("others", Purpose::Call, 200 << 20).await.unwrap();
+        let large = (0..=guests.turns.available_permits()).map(|_| guests.work("llamas", 200 << 20, || ()));
+        let mut large = std::pin::pin!(futures::future::join_all(large));
+        assert!(large.as_mut().now_or_never().is_none());
+        let began = Instant::now();
+        assert_eq!(guests.work("farmpods", 1 << 10, || "done").await, Ok("done"));
+        assert!(began.elapsed().is_zero());
+        assert!(large.await.iter().all(|waited| waited.as_ref().is_err_and(|refused| refused.code == 429)));
     }
 
     #[tokio::test(start_paused = true)]

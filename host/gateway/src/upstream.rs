@@ -18,6 +18,7 @@ use serde_json::Value;
 use tracing::warn;
 
 use crate::{
+    answer::AUDIT_ID,
     identity::{AUTHENTICATED, MASTERS, User},
     room::Room,
 };
@@ -87,7 +88,7 @@ impl<'a> Sent<'a> {
         let mut request = Request::builder().method(self.method).uri(uri).header(header::ACCEPT, self.accept);
         if let Some(headers) = request.headers_mut() {
             if let Some(id) = self.audit_id {
-                headers.insert(HeaderName::from_static("audit-id"), id);
+                headers.insert(HeaderName::from_static(AUDIT_ID), id);
             }
             if let Whom::Caller(user) = self.whom {
                 impersonate(user, headers)?;

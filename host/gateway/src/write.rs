@@ -1,11 +1,11 @@
 //! Creates, updates and patches. What was written is pruned, filled in and validated by the view's schema, before its guest and then the gate
 //! judge it; and only then the API server is asked.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use http::{Method, StatusCode};
 use pintle_core::view::{
-    BackingObject, Source, Status,
+    BackingObject, Lens, Source, Status,
     accept::{Asked, Body, Form, JSON, PatchType},
     query::{Write as Written, WriteOptions},
     status::fault,
@@ -14,7 +14,7 @@ use pintle_core::view::{
     write::Refusal,
 };
 use pintle_engine::Origin;
-use pintle_runtime::clock::{self, Random};
+use pintle_runtime::{Pauses, clock};
 use pintle_schema::metadata;
 use pintle_wit::{Cause, Failure};
 use serde_json::{Map, Value};
@@ -26,15 +26,11 @@ use crate::{
     directory::Resource,
     known::{self, Extent},
     patching::SentPatch,
-    read::{METADATA, OBJECT, in_form},
+    read::{METADATA, OBJECT, cannot_be_shown, in_form},
     reply::{self, Reply},
     show::Shown,
     upstream::{self, Answer, REQUEST_TIMEOUT, Sent},
 };
-
-/// The longest pause before a patch is tried again because somebody else was faster. It begins at a fiftieth, and chance is in it, so that
-/// those who write one object together do not meet again each time.
-const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// The form in which updates are sent.
 pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -99,17 +95,21 @@ impl Parts {
                 }
                 Some(_) => {}
             }
-            let old = self.shown_value(resource, &current).await.ok();
-            let replaced = Replaced {
-                name,
-                current: &current,
-                old: old.as_ref(),
-                written: &mut written,
-                form,
-                options: &options,
-                warnings: warnings.clone(),
+            let done = match self.shown_before(resource, &current).await {
+                Ok(old) => {
+                    let replaced = Replaced {
+                        name,
+                        current: &current,
+                        old: old.as_ref(),
+                        written: &mut written,
+                        form,
+                        options: &options,
+                        warnings: warnings.clone(),
+                    };
+                    self.replace(call, target, replaced).await
+                }
+                Err(unknown) => Err(unknown),
             };
-            let done = self.replace(call, target, replaced).await;
             match is_last && may_be_old(&done) {
                 true => self.known.forget(lens, target.namespace.as_deref(), current.name()),
                 false => return done.unwrap_or_else(Err),
@@ -137,14 +137,14 @@ impl Parts {
             }
         }
         let until = clock::monotonic() + REQUEST_TIMEOUT;
-        let mut pauses = Pauses::new();
+        let mut pauses = Pauses::default();
         loop {
             let current = self.current(call, target, name, accept, Vec::new()).await?;
             match self.patch_this(call, target, &patching, &current).await? {
                 // Whoever patches did not ask for a version: the object is read again, and the patch laid over what it is now.
                 Err(conflict) if conflict.code == 409 && !patch.names_version => {
                     match clock::monotonic() < until {
-                        true => tokio::time::sleep(pauses.next()).await,
+                        true => pauses.pause().await,
                         false => {
                             return Err(Status::timeout(
                                 "others wrote the object each time that this was tried",
@@ -332,12 +332,30 @@ impl Parts {
 
     /// The object as it is shown.
     async fn shown_value(&self, resource: &Resource, object: &BackingObject) -> Result<Value, Status> {
-        let lens = &resource.lens;
-        match self.guests.show_one(lens, resource.in_force()?, object).await? {
-            Shown::Fields(fields) => serde_json::from_str(&lens.object_json(object, &fields))
-                .map_err(|error| Status::internal_error(&error.to_string())),
-            Shown::Failed(failure) => Err(crate::read::cannot_be_shown(lens, object, &failure)),
+        let shown = self.guests.show_one(&resource.lens, resource.in_force()?, object).await?;
+        value_of(&resource.lens, object, &shown)
+    }
+
+    /// The object as it is shown before it is replaced. One that cannot be shown can be repaired, unless a rule compares the two.
+    async fn shown_before(
+        &self,
+        resource: &Resource,
+        object: &BackingObject,
+    ) -> Result<Option<Value>, Status> {
+        let shown = self.guests.show_one(&resource.lens, resource.in_force()?, object).await?;
+        if matches!(shown, Shown::Failed(_)) && !resource.schema.has_transition_rules() {
+            return Ok(None);
         }
+        value_of(&resource.lens, object, &shown).map(Some)
+    }
+}
+
+/// The object of which this is shown.
+fn value_of(lens: &Lens, object: &BackingObject, shown: &Shown) -> Result<Value, Status> {
+    match shown {
+        Shown::Fields(fields) => serde_json::from_str(&lens.object_json(object, fields))
+            .map_err(|error| Status::internal_error(&error.to_string())),
+        Shown::Failed(failure) => Err(cannot_be_shown(lens, object, failure)),
     }
 }
 
@@ -404,27 +422,6 @@ fn judge(
     match causes.is_empty() {
         true => Ok(()),
         false => Err(Status::invalid(&resource.lens.served, text(written, "/metadata/name"), causes)),
-    }
-}
-
-/// The pauses between the tries of one patch.
-struct Pauses {
-    random: Random,
-    longest: Duration,
-}
-
-impl Pauses {
-    fn new() -> Self {
-        // Without random bytes, those who write together pause together, and no more is lost.
-        let seed = clock::random().map_or(0, u64::from_le_bytes);
-        Self { random: Random::new(seed), longest: PAUSE_MAX / 50 }
-    }
-
-    /// Up to twice as long as before.
-    fn next(&mut self) -> Duration {
-        let milliseconds = u64::try_from(self.longest.as_millis()).unwrap_or(u64::MAX);
-        self.longest = (self.longest * 2).min(PAUSE_MAX);
-        Duration::from_millis(self.random.below(milliseconds.saturating_add(1)))
     }
 }
 

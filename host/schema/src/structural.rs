@@ -78,6 +78,11 @@ impl Structural {
         Ok(Self { root: Arc::new(root) })
     }
 
+    /// Whether a rule compares an object with what it was before.
+    pub fn has_transition_rules(&self) -> bool {
+        self.root.has_transitions
+    }
+
     /// Removes the fields that the schema does not have, and returns their paths, sorted: `spec.ports[0].nmae`. Those in the
     /// metadata of embedded objects come last. A field that is null
     /// although it is not nullable is removed as well, unless it has a default. The object's own metadata stays as it is.

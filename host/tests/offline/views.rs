@@ -31,7 +31,7 @@ fn a_number_goes_through_the_farm_as_the_same_integer_or_the_same_double() {
         let stored = Value::Object(farm.store(&write.to_string(), &limits).unwrap().response.object);
         assert_eq!(stored, dolly);
         let read = json!({"apiVersion": "guest.pintle.dev/v1", "view": "llamas", "objects": [stored]});
-        let shown = farm.show(&read.to_string(), 1, &limits).unwrap().response.items;
+        let shown = farm.show("llamas", &read.to_string(), 1, &limits).unwrap().response.items;
         assert_eq!(serde_json::to_value(shown).unwrap(), json!([{"object": dolly}]));
     }
 }

@@ -231,6 +231,14 @@ impl ViewManifest {
         self
     }
 
+    /// The fields of what is shown that are the host's: `show` answers without them.
+    pub fn of_the_host(&self) -> &'static [&'static str] {
+        match self.document {
+            Some(_) => &Document::OF_THE_HOST,
+            None => &["apiVersion", "kind", "metadata"],
+        }
+    }
+
     /// Whether objects of the view can be written.
     pub fn is_writable(&self) -> bool {
         !self.writes.is_empty()

@@ -178,14 +178,30 @@ impl Asked<'_> {
     /// # Errors
     /// 500 when it cannot be shown.
     pub(super) async fn shown(&self, object: &BackingObject) -> Result<String, Refusal> {
+        let shown = self.show(object).await?;
+        self.document(object, &shown)
+    }
+
+    /// What its guest shows of an object.
+    ///
+    /// # Errors
+    /// When the guest cannot be called.
+    pub(super) async fn show(&self, object: &BackingObject) -> Result<Shown, Refusal> {
+        let shown = self.view.guest.show(&self.view.lens, std::slice::from_ref(object)).await?;
+        shown.into_iter().next().ok_or_else(|| Refusal::guest_failed("it showed nothing"))
+    }
+
+    /// The document of an object of which this is shown, as JSON.
+    ///
+    /// # Errors
+    /// 500 when it cannot be shown.
+    pub(super) fn document(&self, object: &BackingObject, shown: &Shown) -> Result<String, Refusal> {
         let lens = &self.view.lens;
-        let shown = self.view.guest.show(lens, std::slice::from_ref(object)).await?;
-        match shown.into_iter().next() {
-            Some(Shown::Fields(fields)) => Ok(lens.document_json(object, &fields)),
-            Some(Shown::Failed(failure)) => {
+        match shown {
+            Shown::Fields(fields) => Ok(lens.document_json(object, fields)),
+            Shown::Failed(failure) => {
                 Err(cannot_be_shown(&[(lens.names.shown(object.name()), failure.message.clone())]))
             }
-            None => Err(Refusal::guest_failed("it showed nothing")),
         }
     }
 

@@ -89,8 +89,13 @@ impl Provider for One {
 }
 
 fn view(guest: Rooms) -> Arc<DocumentView> {
+    view_with_door(guest, &json!({"type": "string"}))
+}
+
+/// The same with this schema of a door.
+fn view_with_door(guest: Rooms, door: &Value) -> Arc<DocumentView> {
     let schema = json!({"type": "object", "properties": {
-        "door": {"type": "string"},
+        "door": door,
         "size": {"type": "integer", "default": 1},
         "key": {"type": "string", "nullable": true, "writeOnly": true},
         "status": {"type": "object", "readOnly": true, "x-kubernetes-preserve-unknown-fields": true},
@@ -369,6 +374,37 @@ async fn a_document_is_replaced_by_whoever_knows_its_version_and_keeps_its_key()
 }
 
 #[tokio::test]
+async fn a_document_is_compared_with_what_it_was() {
+    let immutable = json!({"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]});
+    let short = json!({"type": "string", "maxLength": 2});
+    let put = |door: &str| {
+        with(request("PUT", "/rooms/a", Some(json!({"door": door, "size": 3}))), "if-match", "\"7000000\"")
+    };
+    for (door, stored, request, code) in [
+        (&immutable, "red", put("blue"), 422),
+        (&immutable, "red", patch(json!({"door": "blue"})), 422),
+        (&immutable, "red", put("red"), 200),
+        (&immutable, "stuck", put("red"), 500),
+        // What does not fit already holds up no other change, and what cannot be shown can be repaired.
+        (&short, "red", put("red"), 200),
+        (&short, "red", patch(json!({"size": 3})), 200),
+        (&short, "red", put("blue"), 422),
+        (&short, "stuck", put("in"), 200),
+    ] {
+        let (upstream, log) = fake::permitting(move |asked| match asked.method {
+            Method::GET => (200, room("a", "7", &json!({"door": stored, "size": 2}))),
+            _ => stores(asked),
+        });
+        let provider = Arc::new(One(view_with_door(Rooms::default(), door)));
+        let app = fake::app_of(fake::users(), fake::cluster(), upstream, provider);
+        let line = format!("{} {stored} {door}", request.method());
+        let (answered, problem) = fake::ask(&app, request).await;
+        let is_written = log.lock().unwrap().iter().any(|asked| asked.method == Method::PATCH);
+        assert_eq!((answered, is_written), (code, code == 200), "{line}: {problem}");
+    }
+}
+
+#[tokio::test]
 async fn a_patch_changes_what_it_names_and_null_takes_a_key_away() {
     let (app, log) = app(stores);
     assert_eq!(fake::ask(&app, patch(json!({"size": 3}))).await.0, 200);
@@ -387,16 +423,28 @@ async fn a_patch_changes_what_it_names_and_null_takes_a_key_away() {
 }
 
 #[tokio::test]
-async fn a_patch_that_names_no_version_is_tried_again_when_somebody_else_writes() {
+async fn who_writes_over_any_version_is_tried_again_as_long_as_somebody_else_writes() {
     let tries = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&tries);
     let (app, _) = app(move |asked| match asked.method {
-        Method::PATCH if counted.fetch_add(1, Ordering::Relaxed) < 2 => refused(409, "Conflict", "modified"),
+        Method::PATCH if counted.fetch_add(1, Ordering::Relaxed) < 7 => refused(409, "Conflict", "modified"),
         _ => stores(asked),
     });
-    assert_eq!(fake::ask(&app, patch(json!({"size": 3}))).await.0, 200);
-    assert_eq!(tries.swap(0, Ordering::Relaxed), 3);
-    assert_eq!(fake::ask(&app, patch(json!({"size": 3, "resourceVersion": "7000000"}))).await.0, 409);
+    let put = || request("PUT", "/rooms/a", Some(json!({"door": "blue"})));
+    for any in [
+        patch(json!({"size": 3})),
+        with(patch(json!({"size": 3})), "if-match", "*"),
+        with(put(), "if-match", "*"),
+    ] {
+        assert_eq!(fake::ask(&app, any).await.0, 200);
+        assert_eq!(tries.swap(0, Ordering::Relaxed), 8);
+    }
+    for one in
+        [patch(json!({"size": 3, "resourceVersion": "7000000"})), with(put(), "if-match", "\"7000000\"")]
+    {
+        assert_eq!(fake::ask(&app, one).await.0, 409);
+        assert_eq!(tries.swap(0, Ordering::Relaxed), 1);
+    }
 }
 
 #[tokio::test]
@@ -414,6 +462,27 @@ async fn a_document_is_deleted_under_the_version_that_is_named() {
     assert_eq!(fake::ask(&app, request("DELETE", "/rooms", None)).await.0, 405);
     let past = with(request("DELETE", "/rooms/a", None), "if-match", "\"7000001\"");
     assert_eq!(fake::ask(&app, past).await.0, 409, "another lens showed that version");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_of_a_document_that_others_keep_writing_pauses_between_its_tries() {
+    let tries = AtomicUsize::new(0);
+    let (upstream, _) = fake::permitting(move |asked| match asked.method {
+        Method::DELETE if tries.fetch_add(1, Ordering::Relaxed) < 8 => refused(409, "Conflict", "modified"),
+        Method::GET => {
+            let mut object = room("a", "7", &json!({"door": "red"}));
+            object["metadata"]["labels"] = json!({"tier": "gold"});
+            (200, object)
+        }
+        _ => stores(asked),
+    });
+    let mut selecting = Arc::into_inner(view(Rooms::default())).unwrap();
+    selecting.lens.served.selector = [("tier".to_owned(), "gold".to_owned())].into();
+    let provider = Arc::new(One(Arc::new(selecting)));
+    let app = fake::app_of(fake::users(), fake::cluster(), upstream, provider);
+    let began = tokio::time::Instant::now();
+    assert_eq!(fake::answer(&app, request("DELETE", "/rooms/a", None)).await.status(), 204);
+    assert!(!began.elapsed().is_zero());
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ use pintle_core::{
         version::Sent,
     },
 };
+use pintle_runtime::Pauses;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -26,12 +27,10 @@ use super::{
 };
 use crate::{
     caller::{Ask, JSON},
+    documents::Shown,
     endpoint::{MERGE_PATCH, form_of},
     problem::Problem,
 };
-
-/// How often a patch that names no version is tried when somebody else writes at the same time: as often as the API server does.
-const PATCH_TRIES: usize = 5;
 
 /// Creates a document.
 pub(super) async fn create(asked: &Asked<'_>, body: &[u8]) -> Result<Response, Problem> {
@@ -45,7 +44,7 @@ pub(super) async fn create(asked: &Asked<'_>, body: &[u8]) -> Result<Response, P
         return Err(Refusal::invalid(vec![fault::required("metadata.name", "name is required")]).into());
     };
     let secrets = written.secrets(&lens.served);
-    let judged = judge(asked, &mut written, None, &options).await;
+    let judged = judge(asked, &mut written, None, None, &options).await;
     let (stored, warnings) = judged.map_err(|refusal| refusal.without_secrets(&secrets))?;
     let object = lens.create_document(&name, &namespace, &stored)?;
     let path = lens.served.backing.path(in_namespace(asked, &namespace), None);
@@ -71,9 +70,19 @@ pub(super) async fn replace(asked: &Asked<'_>, body: &[u8]) -> Result<Response, 
     same_place(asked, &written)?;
     let known = known_version(asked, &written)?.ok_or_else(Refusal::version_needed)?;
     may_update(asked).await?;
-    let current = asked.current(Doing::Update).await?;
-    known.is(&current)?;
-    update(asked, &current, written, &options).await
+    let mut pauses = Pauses::default();
+    loop {
+        let current = asked.current(Doing::Update).await?;
+        known.is(&current)?;
+        let before = before(asked, &current).await?;
+        match update(asked, &current, before, written.clone(), &options).await {
+            // Somebody else was faster. The request as a whole has a deadline.
+            Err(conflict) if conflict.status == StatusCode::CONFLICT && known == Known::Any => {
+                pauses.pause().await;
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Changes some fields of a document.
@@ -83,21 +92,23 @@ pub(super) async fn patch(asked: &Asked<'_>, body: &[u8]) -> Result<Response, Pr
     let options = options(asked, Options::Patch, Doing::Update)?;
     let patch = json_of(body)?;
     may_update(asked).await?;
-    let mut tries = PATCH_TRIES;
+    let mut pauses = Pauses::default();
     loop {
-        tries -= 1;
         let current = asked.current(Doing::Update).await?;
-        let shown = asked.shown(&current).await?;
-        let shown: Value = serde_json::from_str(&shown)
-            .map_err(|_| Refusal::guest_failed("what it shows cannot be read"))?;
+        let shown = read(&asked.shown(&current).await?)?;
+        let before = Written::read(shown.clone(), &lens.served.schema)?.fields;
         let written = Written::patched(shown, &patch, &lens.served.schema)?;
         same_place(asked, &written)?;
         let known = known_version(asked, &written)?;
         if let Some(known) = &known {
             known.is(&current)?;
         }
-        match update(asked, &current, written, &options).await {
-            Err(conflict) if conflict.status == StatusCode::CONFLICT && known.is_none() && tries > 0 => {}
+        match update(asked, &current, Some(before), written, &options).await {
+            Err(conflict)
+                if conflict.status == StatusCode::CONFLICT && matches!(known, None | Some(Known::Any)) =>
+            {
+                pauses.pause().await;
+            }
             done => return done,
         }
     }
@@ -127,6 +138,7 @@ pub(super) async fn delete(asked: &Asked<'_>) -> Result<Response, Problem> {
         }
     }
     let path = asked.backing_path(Doing::Delete)?;
+    let mut pauses = Pauses::default();
     // The request as a whole has a deadline.
     let answer = loop {
         // A selector does not bound what is asked for by name: the API server must delete the object as it is seen here, and no other.
@@ -136,7 +148,7 @@ pub(super) async fn delete(asked: &Asked<'_>) -> Result<Response, Problem> {
             pinned(&body, &asked.current(Doing::Delete).await?, true)
         };
         match asked.ask(Doing::Delete, Ask::json(Method::DELETE, path.clone(), &body)).await {
-            Err(changed) if changed.status == StatusCode::CONFLICT && is_pinned_here => {}
+            Err(changed) if changed.status == StatusCode::CONFLICT && is_pinned_here => pauses.pause().await,
             answer => break answer?,
         }
     };
@@ -159,16 +171,31 @@ async fn may_update(asked: &Asked<'_>) -> Result<(), Problem> {
     asked.may(Doing::Update, Verb::Patch, asked.namespace(), Some(name)).await
 }
 
-/// Writes what becomes of a document.
+/// The fields of a document before it is replaced. One that cannot be shown can be repaired, unless a rule compares the two.
+async fn before(asked: &Asked<'_>, current: &BackingObject) -> Result<Option<Value>, Refusal> {
+    let shown = asked.show(current).await?;
+    if matches!(shown, Shown::Failed(_)) && !asked.view.schema.has_transition_rules() {
+        return Ok(None);
+    }
+    let document = read(&asked.document(current, &shown)?)?;
+    Ok(Some(Written::read(document, &asked.view.lens.served.schema)?.fields))
+}
+
+fn read(shown: &str) -> Result<Value, Refusal> {
+    serde_json::from_str(shown).map_err(|_| Refusal::guest_failed("what it shows cannot be read"))
+}
+
+/// Writes what becomes of a document. `before` are its fields as they are shown.
 async fn update(
     asked: &Asked<'_>,
     current: &BackingObject,
+    before: Option<Value>,
     mut written: Written,
     options: &WriteOptions,
 ) -> Result<Response, Problem> {
     let lens = &asked.view.lens;
     let secrets = written.secrets(&lens.served);
-    let judged = judge(asked, &mut written, Some(current), options).await;
+    let judged = judge(asked, &mut written, Some(current), before, options).await;
     let (stored, warnings) = judged.map_err(|refusal| refusal.without_secrets(&secrets))?;
     let change = lens.update_document(current, &stored)?;
     let path = lens.served.backing.path(asked.namespace(), Some(current.name()));
@@ -207,13 +234,18 @@ async fn judge(
     asked: &Asked<'_>,
     written: &mut Written,
     current: Option<&BackingObject>,
+    mut before: Option<Value>,
     options: &WriteOptions,
 ) -> Result<(Map<String, Value>, Vec<String>), Refusal> {
     let view = asked.view;
     let unknown = view.schema.prune(&mut written.fields);
     let warnings = options.field_validation.judge(&[], &unknown).map_err(Refusal::bad_request)?;
     view.schema.default(&mut written.fields);
-    let causes = view.schema.validate(&written.fields, None);
+    // The API server compares with an object that has its defaults.
+    if let Some(before) = &mut before {
+        view.schema.default(before);
+    }
+    let causes = view.schema.validate(&written.fields, before.as_ref());
     if !causes.is_empty() {
         return Err(Refusal::invalid(view.lens.served.as_kubernetes_says(causes)));
     }
@@ -286,7 +318,7 @@ fn same_place(asked: &Asked<'_>, written: &Written) -> Result<(), Refusal> {
 }
 
 /// The version that whoever writes knows.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 enum Known {
     /// Whatever there is.
     Any,

@@ -20,7 +20,7 @@ fn views(show: Outcome<'_>, store: Outcome<'_>) -> Views {
 
 /// What the engine says of `show`.
 fn shown(show: Outcome<'_>, limits: &CallLimits) -> (Origin, String, Option<String>) {
-    let error = views(show, Outcome::Trap).show(REQUEST, 2, limits).unwrap_err();
+    let error = views(show, Outcome::Trap).show("things", REQUEST, 2, limits).unwrap_err();
     (error.origin, error.failure.reason, error.failure.path)
 }
 
@@ -49,7 +49,7 @@ fn a_module_that_does_both_is_one_module_with_two_parts() {
     assert_eq!(guest.reconcile("{}", &long_limits()).unwrap().text, EMPTY_RESPONSE);
     drop(guest);
     assert!(engine.loaded(&digest).is_some(), "each part keeps the module");
-    assert_eq!(views.show(REQUEST, 2, &long_limits()).unwrap().text, TWO);
+    assert_eq!(views.show("things", REQUEST, 2, &long_limits()).unwrap().text, TWO);
     drop(views);
     assert!(engine.loaded(&digest).is_none());
 }
@@ -92,7 +92,8 @@ fn a_function_of_views_that_is_missing_or_of_another_type_is_named() {
 
 #[test]
 fn an_object_that_cannot_be_shown_does_not_hide_the_others() {
-    let answer = views(Outcome::Answer(TWO), Outcome::Trap).show(REQUEST, 2, &long_limits()).unwrap();
+    let answer =
+        views(Outcome::Answer(TWO), Outcome::Trap).show("things", REQUEST, 2, &long_limits()).unwrap();
     let [ShowItem::Object(shown), ShowItem::Failure(failure)] = answer.response.items.as_slice() else {
         panic!("{:?}", answer.response)
     };
@@ -105,7 +106,7 @@ fn an_object_that_cannot_be_shown_does_not_hide_the_others() {
 fn an_answer_that_has_not_one_item_for_each_object_is_refused_whole() {
     let views = views(Outcome::Answer(TWO), Outcome::Trap);
     for objects in [0, 1, 3] {
-        let error = views.show(REQUEST, objects, &long_limits()).unwrap_err();
+        let error = views.show("things", REQUEST, objects, &long_limits()).unwrap_err();
         assert_eq!((error.origin, error.failure.path.as_deref()), (Origin::Engine, Some("items")));
         assert_eq!(
             error.failure.message,
@@ -115,12 +116,19 @@ fn an_answer_that_has_not_one_item_for_each_object_is_refused_whole() {
 }
 
 #[test]
+fn an_answer_with_a_field_that_is_the_hosts_is_refused_whole() {
+    let invalid = (Origin::Engine, reasons::INVALID_DOCUMENT.into(), Some("items[0].object.kind".into()));
+    let answer = TWO.replace("spec", "kind");
+    assert_eq!(shown(Outcome::Answer(&answer), &long_limits()), invalid);
+}
+
+#[test]
 fn the_failure_of_an_item_has_a_reason_that_a_condition_takes() {
     let odd = TWO.replace("Odd", "not a word");
     let invalid = (Origin::Engine, reasons::INVALID_DOCUMENT.into(), Some("items[1].failure.reason".into()));
     assert_eq!(shown(Outcome::Answer(&odd), &long_limits()), invalid);
     let long = TWO.replace("it has no size", &"x".repeat(2000));
-    let answer = views(Outcome::Answer(&long), Outcome::Trap).show(REQUEST, 2, &long_limits());
+    let answer = views(Outcome::Answer(&long), Outcome::Trap).show("things", REQUEST, 2, &long_limits());
     let Some(ShowItem::Failure(failure)) = answer.unwrap().response.items.pop() else { panic!("no failure") };
     assert_eq!(failure.message.len(), 1024, "a long message is cut");
 }
@@ -142,7 +150,7 @@ fn a_guest_that_breaks_in_show_is_told_apart_from_one_that_refuses() {
 fn what_is_shown_is_held_to_the_limits_of_the_call() {
     let limits = |response: Limits| CallLimits { response, ..long_limits() };
     let fits = Limits::of_bytes(TWO.len());
-    assert!(views(Outcome::Answer(TWO), Outcome::Trap).show(REQUEST, 2, &limits(fits)).is_ok());
+    assert!(views(Outcome::Answer(TWO), Outcome::Trap).show("things", REQUEST, 2, &limits(fits)).is_ok());
     for (limit, reason) in [
         (Limits { bytes: TWO.len() - 1, ..fits }, reasons::TOO_LARGE),
         (Limits { depth: 3, ..fits }, reasons::TOO_DEEP),

@@ -18,7 +18,7 @@ use crate::{
     identity::{MASTERS, issuer::TestIssuer},
     read::{METADATA, METADATA_OF_ALL},
     reviews::tests::{Fake, with_clock},
-    show::InModules,
+    show::{CallViews, InModules},
 };
 
 pub(crate) const VERSION: &str = "/apis/farm.example.com/v1alpha";
@@ -36,6 +36,8 @@ pub(crate) const PROXY: &str = "front-proxy-client";
 pub(crate) struct Stored {
     /// What it was asked, as `VERB path`, with the body.
     asked: std::sync::Mutex<Vec<(String, Value)>>,
+    /// Under which ids.
+    audit_ids: std::sync::Mutex<Vec<Option<HeaderValue>>>,
     /// What it answers next.
     answers: std::sync::Mutex<std::collections::VecDeque<(u16, Value)>>,
     takes: std::sync::Mutex<Duration>,
@@ -46,6 +48,7 @@ pub(crate) struct Stored {
 impl Stored {
     async fn reply(&self, request: Request<kube::client::Body>) -> http::Response<kube::client::Body> {
         let (head, body) = request.into_parts();
+        self.audit_ids.lock().unwrap().push(head.headers.get(AUDIT_ID).cloned());
         let path = head.uri.path();
         let body = serde_json::from_slice(&body.collect_bytes().await.unwrap()).unwrap_or_default();
         self.asked.lock().unwrap().push((format!("{} {path}", head.method), body));
@@ -90,6 +93,15 @@ pub(crate) struct Setting {
 impl Setting {
     /// Whoever has a token that is its own name and `-token` may do everything: Ann, Bob, Eve and Jane have one. Nobody else may.
     pub(crate) fn new(proxies: TestIssuer) -> Self {
+        Self::serving(proxies, llamas(), Arc::new(InModules))
+    }
+
+    /// The same with what a View serves, and how its guest is called.
+    pub(crate) fn serving(
+        proxies: TestIssuer,
+        served: (pintle_api::View, Serving),
+        guests: Arc<dyn CallViews>,
+    ) -> Self {
         let reviews = Arc::new(Fake::default());
         reviews.answer(Some((true, "")));
         reviews.denies("system:anonymous");
@@ -97,7 +109,7 @@ impl Setting {
             reviews.knows(&format!("{user}-token"), user);
         }
         let mut table = Table::default();
-        let directory = watch::Sender::new(Some(table.renewed(vec![llamas()])));
+        let directory = watch::Sender::new(Some(table.renewed(vec![served])));
         let trusts = [
             ("requestheader-client-ca-file", proxies.pem.as_str()),
             ("requestheader-allowed-names", r#"["front-proxy-client"]"#),
@@ -113,7 +125,7 @@ impl Setting {
         let gateway = Gateway::new(
             Arc::clone(&reviews),
             Upstream::new(api_server(Arc::clone(&stored))),
-            Guests::new(spawner.clone(), Arc::new(InModules), budget, Arc::clone(&metrics)),
+            Guests::new(spawner.clone(), guests, budget, Arc::clone(&metrics)),
             spawner,
             metrics,
             directory.subscribe(),
@@ -187,7 +199,7 @@ fn api_server(stored: Arc<Stored>) -> kube::Client {
     kube::Client::new(service, "default")
 }
 
-fn llamas() -> (pintle_api::View, Serving) {
+pub(crate) fn llamas() -> (pintle_api::View, Serving) {
     let view = json!({
         "apiVersion": "pintle.dev/v1alpha1", "kind": "View", "metadata": {"name": "llamas"},
         "spec": {"module": "farm", "view": "llamas", "serve": {"aggregated": {}}, "access": "View"},
@@ -363,6 +375,21 @@ async fn the_users_of_the_front_proxy_are_told_apart_and_strangers_by_where_they
         let began = Instant::now();
         assert_eq!(join_all(lists.collect::<Vec<_>>()).await, [200; 150]);
         assert_eq!(began.elapsed(), Duration::from_secs(1), "none of them waits for another");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_front_proxy_alone_says_under_which_id_audit_logs_have_a_request() {
+    with(async |setting| {
+        let proxy = Peer { certificates: vec![setting.proxies.client(PROXY, &[])], ..stranger() };
+        let (name, token) = of("jane");
+        let headers = [(name, token.as_str()), ("x-remote-user", "jane"), (AUDIT_ID, "of-another")];
+        for peer in [stranger(), proxy] {
+            assert_eq!(setting.code(peer, request("GET", LLAMAS, &headers, whole(""))).await, 200);
+        }
+        let of_another = Some(HeaderValue::from_static("of-another"));
+        assert_eq!(*setting.stored.audit_ids.lock().unwrap(), [None, of_another]);
     })
     .await;
 }

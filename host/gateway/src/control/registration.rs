@@ -86,11 +86,13 @@ impl Registration {
                     carried.push(bundle);
                     self.again = self.again.min(after);
                 }
-                // Another gateway was first. The watch brings what it wrote.
-                Err(kube::Error::Api(status)) if status.code == 409 => return,
+                // The others are kept all the same, and of this one counts what it trusts at present.
                 Err(error) => {
-                    warn!(api_service = name, %error, "An APIService cannot be kept; is what pintle rbac prints for its Views applied?");
-                    return;
+                    carried.push(facts.trusts.clone());
+                    // After a conflict, the watch brings what another gateway wrote.
+                    if !matches!(&error, kube::Error::Api(status) if status.code == 409) {
+                        warn!(api_service = name, %error, "An APIService cannot be kept; is what pintle rbac prints for its Views applied?");
+                    }
                 }
             }
         }
@@ -142,3 +144,6 @@ impl Registration {
         Ok(Kept::Done(changed.unwrap_or(present)))
     }
 }
+
+#[cfg(test)]
+mod tests;

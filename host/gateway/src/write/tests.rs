@@ -1,9 +1,24 @@
 //! Tests of what the API server is asked for a write.
 
+use std::{sync::Arc, time::Duration};
+
+use pintle_api::View;
+use pintle_engine::{
+    CallError, CallLimits, CallStats, Engine, EngineConfig, Meter, Origin, ShowAnswer, Views,
+    fixtures::views::{self, Outcome},
+};
+use pintle_wit::{Failure, reasons};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::MERGE_PATCH;
-use crate::answer::tests::{LLAMAS, Setting, with};
+use crate::{
+    answer::tests::{LLAMAS, Setting, llamas, with},
+    control::bind::Serving,
+    identity::issuer::TestIssuer,
+    reviews::tests::with_clock,
+    show::{CallViews, InForce},
+};
 
 const RECORD: &str = "/api/v1/namespaces/n/configmaps/dolly";
 
@@ -109,4 +124,68 @@ async fn an_object_is_deleted_at_the_version_that_was_seen_and_looked_at_when_it
         assert_eq!((lines(&asked), &asked[0].1["preconditions"]), (vec![delete.as_str()], &pinned("10")));
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_of_an_object_that_others_keep_writing_pauses_between_its_tries() {
+    with(async |setting| {
+        let gone = (200, json!({"kind": "Status", "status": "Success", "details": {"uid": "u"}}));
+        let mut answers: Vec<_> = (0..8).flat_map(|_| [at("5"), conflict()]).collect();
+        answers.extend([at("6"), gone]);
+        let began = Instant::now();
+        let ((code, _), asked) = ask(setting, "DELETE", background(), answers).await;
+        assert_eq!((code, asked.len()), (200, 18));
+        assert!(!began.elapsed().is_zero());
+    })
+    .await;
+}
+
+/// Shows nothing, for this reason, and stores what the module stores.
+struct ShowsNothing(Failure);
+
+impl CallViews for ShowsNothing {
+    fn show(&self, _: &Views, _: &str, _: &str, _: usize, _: &CallLimits) -> Result<ShowAnswer, CallError> {
+        let failure = Box::new(self.0.clone());
+        Err(CallError { failure, origin: Origin::Engine, stats: CallStats::default() })
+    }
+}
+
+/// Llamas with this rule about their size, whose guest stores the size 2.
+fn sized(rule: &str) -> (View, Serving) {
+    let stores = r#"{"apiVersion":"guest.pintle.dev/v1","object":{"data":{"size":"2"}}}"#;
+    let bytes = views::serves(&views::manifest("fixture"), Outcome::Trap, Outcome::Answer(stores));
+    let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).unwrap();
+    let views = engine.load(&bytes, None).unwrap().views().unwrap();
+    let (view, mut serving) = llamas();
+    serving.in_force = Ok(InForce { views, view: "things".into(), config: Value::Null });
+    let size = json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
+    let data = json!({"type": "object", "properties": {"size": size}});
+    serving.served.schema = json!({"type": "object", "properties": {"data": data}});
+    (view, serving)
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_replaces_an_object_whose_rules_compare_it_is_refused_while_it_cannot_be_shown() {
+    let late = Failure::transient(reasons::DEADLINE, "it ran longer than it may");
+    let trapped = Failure::terminal(reasons::TRAP, "it trapped");
+    let (compares, does_not) = ("self == oldSelf", "self != ''");
+    for (failure, rule, code) in [
+        (&late, compares, 503),
+        (&late, does_not, 503),
+        (&trapped, compares, 500),
+        // What cannot be shown as it is can be repaired.
+        (&trapped, does_not, 200),
+    ] {
+        with_clock(async {
+            let guests = Arc::new(ShowsNothing(failure.clone()));
+            let setting = Setting::serving(TestIssuer::new("proxies"), sized(rule), guests);
+            let put = json!({"apiVersion": "farm.example.com/v1alpha", "kind": "Llama",
+                "metadata": {"name": "dolly", "resourceVersion": "5000007"}, "data": {"size": "2"}});
+            let answers = if code == 200 { vec![at("5"), at("6")] } else { vec![at("5")] };
+            let count = answers.len();
+            let ((answered, status), asked) = ask(&setting, "PUT", put, answers).await;
+            assert_eq!((answered, asked.len()), (code, count), "{rule}: {status}");
+        })
+        .await;
+    }
 }

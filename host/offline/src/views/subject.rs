@@ -76,7 +76,8 @@ impl<'a> ViewGuest<'a> {
                 objects: batch.to_vec(),
                 ..ShowRequest::default()
             });
-            let answer = self.module.show(&request, batch.len(), &CallLimits::default());
+            let answer =
+                self.module.show(&self.view.manifest.name, &request, batch.len(), &CallLimits::default());
             see(answer.map_err(|error| self.unanswered("show", &request, error))?);
         }
         Ok(())

@@ -48,12 +48,13 @@ impl CallViews for Guests {
     fn show(
         &self,
         views: &Views,
+        view: &str,
         request_json: &str,
         objects: usize,
         limits: &CallLimits,
     ) -> Result<ShowAnswer, CallError> {
         self.in_time()?;
-        let mut answer = views.show(request_json, objects, limits)?;
+        let mut answer = views.show(view, request_json, objects, limits)?;
         if views.digest() == self.other {
             for item in &mut answer.response.items {
                 if let ShowItem::Object(fields) = item

@@ -157,7 +157,7 @@ fn a_guest_that_reconciles_and_serves_views_is_one_module() {
     let bytes = fs::read(folder.path("greeter/both.wasm")).unwrap();
     let module = pintle_offline::engine().unwrap().load(&bytes, None).unwrap();
     let request = r#"{"apiVersion":"guest.pintle.dev/v1","view":"glances","objects":[{"metadata":{"name":"a"},"spec":{"text":"hello"}}]}"#;
-    let shown = module.views().unwrap().show(request, 1, &CallLimits::default()).unwrap();
+    let shown = module.views().unwrap().show("glances", request, 1, &CallLimits::default()).unwrap();
     assert_eq!(
         shown.text,
         r#"{"apiVersion":"guest.pintle.dev/v1","items":[{"object":{"spec":{"text":"hello"}}}]}"#

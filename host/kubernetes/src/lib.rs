@@ -99,9 +99,9 @@ impl Cluster {
         &self.hold
     }
 
-    /// The client, for watches.
+    /// The client for watches: an answer that does not begin in time is an error, as [`prompt`] says.
     pub fn client(&self) -> Client {
-        self.client.clone()
+        prompt(&self.client)
     }
 
     /// Reads an object; `None` if it does not exist.

@@ -91,3 +91,14 @@ async fn a_name_that_would_reach_another_path_is_never_sent() {
 fn what_goes_into_a_query_cannot_leave_it() {
     assert_eq!(escape("a-b.c&force=true"), "a-b.c%26force%3Dtrue");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_list_or_watch_whose_answer_does_not_begin_ends() {
+    let silent = tower::service_fn(|_: Request<Body>| {
+        std::future::pending::<Result<http::Response<Body>, std::convert::Infallible>>()
+    });
+    let client = Cluster::new(Client::new(silent, "default")).client();
+    let asked =
+        tokio::time::timeout(Duration::from_secs(3600), client.send(Request::new(Body::empty()))).await;
+    assert!(matches!(asked, Ok(Err(kube::Error::Service(_)))));
+}

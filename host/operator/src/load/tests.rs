@@ -195,7 +195,10 @@ impl Cluster {
         };
         let stop = Arc::new(Notify::new());
         let stopped = Arc::clone(&stop);
-        let task = tokio::spawn(host.work_until(async move { stopped.notified().await }));
+        let task = tokio::spawn(host.work_until(async move {
+            stopped.notified().await;
+            Ok(())
+        }));
         Running { task, stop, metrics }
     }
 

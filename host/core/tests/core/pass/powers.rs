@@ -81,7 +81,8 @@ fn a_patch_that_stays_is_applied_once_and_leaves_no_trace_in_the_root() {
     assert_eq!(run.done.counts.patched, 1);
     assert_eq!(annotations(&world, &target), json!({"other": "1", "a/b": "1"}));
     let owner = &world.api.objects[&target]["metadata"]["managedFields"][0];
-    assert_eq!(owner["manager"], "pintle-shop.shop", "a manager of the root's own");
+    let manager = owner["manager"].as_str().unwrap();
+    assert!(manager.starts_with("pintle-Shop-"), "a manager of the root's own: {manager}");
     assert!(world.status()["pintle"].get("patched").is_none());
     assert!(world.api.objects[&world.root]["metadata"].get("finalizers").is_none());
 

@@ -9,9 +9,16 @@ use serde_json::Value;
 pub(super) struct Grant {
     /// How the field managers of its roots' patches begin.
     manager: String,
-    /// The kinds that it may patch, as apiVersion and kind, with the fields.
-    patches: Vec<(String, String, Vec<Vec<String>>)>,
+    patches: Vec<Patch>,
     evicts: bool,
+}
+
+/// What it may patch.
+struct Patch {
+    api_version: String,
+    kind: String,
+    fields: Vec<Vec<String>>,
+    force: bool,
 }
 
 /// What the Reconcilers granted at any time of the run.
@@ -31,7 +38,8 @@ pub(super) fn grants(records: &[Record], snapshot: &Snapshot) -> Vec<Grant> {
         let granted = &object["spec"]["grants"];
         let patch = |grant: &Value| {
             let text = |key: &str| grant[key].as_str().unwrap_or_default().to_owned();
-            (text("apiVersion"), text("kind"), texts(&grant["fields"]))
+            let (fields, force) = (texts(&grant["fields"]), grant["force"] == true);
+            Patch { api_version: text("apiVersion"), kind: text("kind"), fields, force }
         };
         Grant {
             manager: format!("pintle-{kind}-"),
@@ -56,9 +64,10 @@ impl Grant {
         let (Some(after), true) = (&record.after, is_of_root) else { return false };
         let mut changed = Vec::new();
         differing(before, after, &mut Vec::new(), &mut changed);
-        self.patches.iter().any(|(api_version, kind, fields)| {
+        self.patches.iter().any(|Patch { api_version, kind, fields, force }| {
             before["apiVersion"] == api_version.as_str()
                 && before["kind"] == kind.as_str()
+                && (*force || !record.seen.force)
                 && changed.iter().all(|path| fields.iter().any(|field| path.starts_with(field)))
         })
     }

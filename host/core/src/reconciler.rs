@@ -113,6 +113,9 @@ pub struct ReferenceGrant {
     /// The name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The namespace in which it is: needed for roots of cluster scope; for others it can only be the root's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// The field of the root that holds the name: `spec.source.credentialsSecretRef.name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_root: Option<String>,

@@ -18,7 +18,7 @@ use crate::{Host, metrics::Metrics};
 const LONG: Duration = Duration::from_secs(3600);
 
 /// A host whose API server never answers.
-fn host() -> (Host, Health) {
+pub(crate) fn host() -> (Host, Health) {
     host_of("")
 }
 
@@ -51,7 +51,7 @@ fn host_of(secret: &'static str) -> (Host, Health) {
     (host, health)
 }
 
-fn shared(host: Host) -> Arc<Shared> {
+pub(crate) fn shared(host: Host) -> Arc<Shared> {
     let cluster = Cluster::new(host.client.clone());
     host.share(cluster, SealingKey::new([0; 32]), None)
 }

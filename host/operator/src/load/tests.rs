@@ -253,6 +253,27 @@ impl Running {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_module_whose_configmap_has_other_bytes_is_loaded_once_it_has_the_right_ones() {
+    let cluster = Cluster::new();
+    let host = cluster.start();
+    let digest = Digest::of(&bytes("a")).to_string();
+    for object in api::module_objects("a", &bytes("b"), &digest) {
+        cluster.create(object);
+    }
+    cluster.says("a", "DigestMismatch").await;
+    for object in api::module_objects("a", &bytes("a"), &digest) {
+        if object["kind"] == "ConfigMap" {
+            let target = pintle_core::object::reference(&object);
+            let act = Act::Delete { target, cascade: Cascade::Background };
+            cluster.server.act("test", &act).expect("it is deleted");
+            cluster.create(object);
+        }
+    }
+    cluster.says("a", "Succeeded").await;
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_module_that_nobody_uses_is_compiled_once_and_again_when_somebody_does() {
     let cluster = Cluster::new();
     let host = cluster.start();

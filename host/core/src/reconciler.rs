@@ -33,7 +33,7 @@ pub struct Grants {
     /// What Services may be.
     #[serde(default)]
     pub services: ServiceGrants,
-    /// Annotations that an Ingress may carry although they can inject configuration into a controller (snippets).
+    /// The annotations that an Ingress may carry: they are orders to the controller that all Ingresses of the cluster share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ingress_annotations: Vec<String>,
 }
@@ -140,7 +140,7 @@ impl Default for ServiceGrants {
 }
 
 fn default_service_types() -> Vec<String> {
-    vec!["ClusterIP".into(), "NodePort".into()]
+    vec!["ClusterIP".into()]
 }
 
 impl Grants {
@@ -226,6 +226,11 @@ impl Grants {
             patches: patches.collect(),
             evictions: manifest.evictions,
             pod_deletions: manifest.evictions,
+            // A manifest cannot say of which types its Services are.
+            services: ServiceGrants {
+                types: vec!["ClusterIP".into(), "NodePort".into()],
+                ..ServiceGrants::default()
+            },
             ..Self::default()
         }
     }

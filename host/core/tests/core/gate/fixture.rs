@@ -88,6 +88,8 @@ pub(crate) fn binding() -> Binding {
     };
     grants.children.push(grant);
     kinds.insert(Kind::new("example.com/v1", "Undeclared"), KindInfo { namespaced: true });
+    grants.services.types.push("NodePort".into());
+    grants.ingress_annotations = vec!["nginx.ingress.kubernetes.io/proxy-body-size".into()];
     powers(&mut manifest, &mut grants);
     Binding {
         reconciler: "shop".into(),

@@ -209,6 +209,7 @@ impl Pass {
             let Some((child, state)) = answer.at(*index) else { continue };
             let attempts = match state {
                 ChildState::Looked(attempts) => *attempts,
+                ChildState::Inspected(suspicion) => suspicion.attempts,
                 _ => 0,
             };
             let suspicion = match state {

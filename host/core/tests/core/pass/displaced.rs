@@ -174,3 +174,16 @@ fn a_child_that_changes_between_the_look_and_the_claim_is_put_right_all_the_same
     assert!(run.done.ready && run.done.wake.retry.is_none());
     assert_eq!(listeners(&world), json!([item(80, "http", "http")]));
 }
+
+#[test]
+fn a_webhook_that_answers_409_is_asked_a_few_times_and_not_for_ever() {
+    let mut world = World::new();
+    world.settle(&shop());
+    replace(&mut world, &[item(81, "http", "http")]);
+    for _ in 0..20 {
+        world.api.fail("apply Service web", Fault::Refuse(error(409, "Conflict", "not now")));
+    }
+    let run = world.pass(&shop());
+    let tried = run.steps.iter().filter(|step| *step == "update Service web").count();
+    assert!(tried == 4 && !run.done.ready, "{tried}: {:?}", run.steps);
+}

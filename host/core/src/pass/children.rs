@@ -301,8 +301,7 @@ impl Pass {
                 }
             };
         }
-        self.answer = Some(answer);
-        Flow::Again
+        self.inspect(answer)
     }
 }
 

@@ -52,7 +52,7 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub evictions: bool,
     /// JSON Schema of the `config` that a Reconciler may have. Without it, no config is accepted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::strict::some")]
     pub config_schema: Option<Value>,
     /// Whether a deleted root must wait until the guest has answered `finalized`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

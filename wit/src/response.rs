@@ -28,7 +28,7 @@ pub struct Response {
     pub status: Map<String, Value>,
     /// Status fields that the host sets to its own time, in the same write in which another field changes. Each time field maps to the
     /// field that it follows: `{"lastRestartTime": "restartCount"}`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "strict::texts")]
     pub stamps: BTreeMap<String, String>,
     /// The guest's own conditions. `Ready`, `Reconciling` and `Stalled` belong to the host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -321,7 +321,7 @@ impl Default for Select {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LabelSelector {
     /// Labels that the object must have, with these values.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "strict::texts")]
     pub match_labels: BTreeMap<String, String>,
     /// Further requirements.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

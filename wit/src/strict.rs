@@ -1,7 +1,7 @@
 //! Parses the documents of guests. A document has one reading or none: a duplicate key, a number that no double is, an unknown field or too
 //! deep a nesting is an error that names the place.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{
     Deserialize, Deserializer,
@@ -20,6 +20,38 @@ pub(crate) fn map<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<Stri
         Value::Object(map) => Ok(map),
         other => Err(de::Error::invalid_type(unexpected(&other), &"an object")),
     }
+}
+
+/// For `deserialize_with`: any JSON value or none, strictly.
+pub(crate) fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    let value: Option<StrictValue> = Option::deserialize(deserializer)?;
+    Ok(value.map(|StrictValue(value)| value))
+}
+
+/// For `deserialize_with`: a map of strings, strictly.
+pub(crate) fn texts<'de, D>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    struct Texts;
+    impl<'de> Visitor<'de> for Texts {
+        type Value = BTreeMap<String, String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a map of strings")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+            let mut map: Self::Value = BTreeMap::new();
+            while let Some((key, value)) = access.next_entry()? {
+                if map.contains_key(&key) {
+                    return Err(de::Error::custom(format_args!("duplicate key `{key}`")));
+                }
+                map.insert(key, value);
+            }
+            Ok(map)
+        }
+    }
+    deserializer.deserialize_map(Texts)
 }
 
 fn unexpected(value: &Value) -> de::Unexpected<'_> {
@@ -324,10 +356,14 @@ mod parse {
 
     #[cfg(test)]
     mod tests {
+        use std::collections::BTreeMap;
+
+        use serde_json::json;
+
         use super::*;
         use crate::{
             Kind,
-            views::{Shown, ViewManifest},
+            views::{Document, Shown, ViewManifest},
         };
 
         fn refused(text: &str) -> (String, Option<String>) {
@@ -356,7 +392,49 @@ mod parse {
                 refused(&text),
                 (reasons::INVALID_JSON.into(), Some("children[0].object.spec".into()))
             );
-            assert_eq!(refused(&with(r#""events":[],"events":[]"#)).0, reasons::INVALID_JSON);
+            let labels = r#"{"labels":{"matchLabels":{"a":"1","a":"2"}}}"#;
+            for text in [
+                r#""events":[],"events":[]"#.to_owned(),
+                r#""stamps":{"a":"b","a":"c"}"#.to_owned(),
+                format!(
+                    r#""needs":[{{"objects":{{"apiVersion":"v1","kind":"Pod","select":{labels},"fields":["a"]}}}}]"#
+                ),
+            ] {
+                assert_eq!(refused(&with(&text)).0, reasons::INVALID_JSON, "{text}");
+            }
+        }
+
+        #[test]
+        fn a_key_that_stands_twice_in_a_manifest_is_refused_also_in_a_schema() {
+            fn twice(document: &impl serde::Serialize) -> String {
+                let text = serde_json::to_string(document).expect("it is JSON");
+                text.replace(r#""a":"1""#, r#""a":"1","a":"2""#)
+            }
+            let (schema, map) = (json!({"a": "1"}), BTreeMap::from([("a".to_owned(), "1".to_owned())]));
+            let manifest = Manifest {
+                config_schema: Some(schema.clone()),
+                ..Manifest::new("a", "1", Kind::new("x.io/v1", "X"))
+            };
+            let refused = parse_manifest(&twice(&manifest), Limits::default());
+            assert_eq!(refused.map_err(|failure| failure.reason), Err(reasons::INVALID_JSON.to_owned()));
+            let shown = Some(Shown { schema: schema.clone(), ..Shown::default() });
+            let document = |schema, paths| Some(Document { schema, paths });
+            let views = [
+                ViewManifest { shown, ..ViewManifest::default() },
+                ViewManifest {
+                    document: document(schema.clone(), BTreeMap::new()),
+                    ..ViewManifest::default()
+                },
+                ViewManifest { document: document(json!({}), map.clone()), ..ViewManifest::default() },
+                ViewManifest { selector: map, ..ViewManifest::default() },
+            ];
+            let views = views.map(|view| ViewsManifest { views: vec![view], ..ViewsManifest::default() });
+            let config = ViewsManifest { config_schema: Some(schema), ..ViewsManifest::default() };
+            for manifest in views.iter().chain([&config]) {
+                let refused = parse_views_manifest(&twice(manifest), Limits::default());
+                let reason = refused.map_err(|failure| failure.reason);
+                assert_eq!(reason, Err(reasons::INVALID_JSON.to_owned()), "{manifest:?}");
+            }
         }
 
         #[test]

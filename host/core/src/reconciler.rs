@@ -33,7 +33,7 @@ pub struct Grants {
     /// What Services may be.
     #[serde(default)]
     pub services: ServiceGrants,
-    /// Annotations that an Ingress may carry although they can inject configuration into a controller (snippets).
+    /// The annotations that an Ingress may carry: they are orders to the controller that all Ingresses of the cluster share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ingress_annotations: Vec<String>,
 }
@@ -113,6 +113,9 @@ pub struct ReferenceGrant {
     /// The name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The namespace in which it is: needed for roots of cluster scope; for others it can only be the root's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// The field of the root that holds the name: `spec.source.credentialsSecretRef.name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_root: Option<String>,
@@ -137,7 +140,7 @@ impl Default for ServiceGrants {
 }
 
 fn default_service_types() -> Vec<String> {
-    vec!["ClusterIP".into(), "NodePort".into()]
+    vec!["ClusterIP".into()]
 }
 
 impl Grants {
@@ -223,6 +226,11 @@ impl Grants {
             patches: patches.collect(),
             evictions: manifest.evictions,
             pod_deletions: manifest.evictions,
+            // A manifest cannot say of which types its Services are.
+            services: ServiceGrants {
+                types: vec!["ClusterIP".into(), "NodePort".into()],
+                ..ServiceGrants::default()
+            },
             ..Self::default()
         }
     }

@@ -8,6 +8,11 @@ pub fn clean(text: &str, bytes_max: usize) -> String {
     bounded(plain.trim(), bytes_max)
 }
 
+/// The same for the note of an Event: the API server refuses an Event with a longer one.
+pub fn note(text: &str) -> String {
+    clean(text, 1024)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -77,7 +77,8 @@ pub(crate) fn verify(
     let digest = Digest::of(bytes);
     if let Some(expected) = expected.filter(|expected| **expected != digest) {
         let message = format!("the bytes have the digest {digest}, and should have {expected}");
-        return Err(Failure::terminal(reasons::DIGEST_MISMATCH, message).into());
+        // A Module cannot change, and where its bytes are can: they are fetched again.
+        return Err(Failure::transient(reasons::DIGEST_MISMATCH, message).into());
     }
     sniff(bytes)?;
     let imports = walk(bytes, config.memory_bytes_max)?;

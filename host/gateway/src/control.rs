@@ -382,8 +382,8 @@ impl Control {
         } else {
             after.reason
         };
-        let event =
-            Event { type_: r#type, reason, note: Some(note), action: "Serve".into(), secondary: None };
+        let note = Some(pintle_core::text::note(&note));
+        let event = Event { type_: r#type, reason, note, action: "Serve".into(), secondary: None };
         let about = view.object_ref(&());
         match tokio::time::timeout(REQUEST_TIMEOUT, self.recorder.publish(&event, &about)).await {
             Ok(Ok(())) => {}

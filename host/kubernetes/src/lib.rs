@@ -99,9 +99,9 @@ impl Cluster {
         &self.hold
     }
 
-    /// The client, for watches.
+    /// The client for watches: an answer that does not begin in time is an error, as [`prompt`] says.
     pub fn client(&self) -> Client {
-        self.client.clone()
+        prompt(&self.client)
     }
 
     /// Reads an object; `None` if it does not exist.
@@ -150,32 +150,6 @@ impl Cluster {
             object::set_kind(&mut object, reference.kind());
             object
         }))
-    }
-
-    /// Whether any object of a kind has one of these finalizers. This asks the API server, because a watch may be behind.
-    ///
-    /// # Errors
-    /// As [`Cluster::get`].
-    pub async fn any_has_finalizer(
-        &self,
-        resource: &Resource,
-        finalizers: &[&str],
-    ) -> Result<bool, ApiError> {
-        const PAGE_OBJECTS: u32 = 500;
-        let mut next = String::new();
-        loop {
-            let path = format!("{}?limit={PAGE_OBJECTS}{next}", resource.path(None, None));
-            // With its kind every object is gone.
-            let Some(page) = self.read_unreduced(path, METADATA_OF_ALL).await? else { return Ok(false) };
-            let mut items = page["items"].as_array().into_iter().flatten();
-            if items.any(|item| pintle_core::object::has_finalizer(item, finalizers)) {
-                return Ok(true);
-            }
-            match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
-                Some(token) => next = format!("&continue={}", escape(token)),
-                None => return Ok(false),
-            }
-        }
     }
 
     /// Whether any object of a kind has this label with this value. This asks the API server, because a watch may be behind.
@@ -447,20 +421,28 @@ impl Cluster {
     }
 
     async fn ask(&self, request: Request<Body>) -> Result<(StatusCode, bytes::Bytes), ApiError> {
+        let (parts, body) = self.response(request).await?.into_parts();
+        Ok((parts.status, read_reply(body).await?))
+    }
+
+    /// The response to a request, if it is a success. Its body is yet to be read.
+    async fn response(&self, request: Request<Body>) -> Result<http::Response<Body>, ApiError> {
         let response = self.client.send(request).await.map_err(|error| no_reply(chain(&error)))?;
-        let (parts, body) = response.into_parts();
-        let body = http_body_util::Limited::new(body, REPLY_BYTES_MAX);
-        let bytes = http_body_util::BodyExt::collect(body)
-            .await
-            .map_err(|error| no_reply(error.to_string()))?
-            .to_bytes();
-        if parts.status.is_success() {
-            return Ok((parts.status, bytes));
+        if response.status().is_success() {
+            return Ok(response);
         }
+        let (parts, body) = response.into_parts();
         let retry_after =
             parts.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let bytes = read_reply(body).await?;
         Err(refused(parts.status.as_u16(), &bytes, retry_after.map(Duration::from_secs)))
     }
+}
+
+async fn read_reply(body: Body) -> Result<bytes::Bytes, ApiError> {
+    let body = http_body_util::Limited::new(body, REPLY_BYTES_MAX);
+    let read = http_body_util::BodyExt::collect(body).await;
+    Ok(read.map_err(|error| no_reply(error.to_string()))?.to_bytes())
 }
 
 fn version_of(object: &Value) -> String {

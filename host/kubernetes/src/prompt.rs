@@ -23,17 +23,3 @@ pub fn prompt(client: &Client) -> Client {
     };
     Client::new(service_fn(sent), namespace)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_request_without_an_answer_ends() {
-        let silent =
-            service_fn(|_: Request<Body>| std::future::pending::<Result<http::Response<Body>, BoxError>>());
-        let client = prompt(&Client::new(silent, "default"));
-        let asked = client.send(Request::new(Body::empty())).await;
-        assert!(asked.is_err_and(|error| matches!(error, kube::Error::Service(_))));
-    }
-}

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     Cluster, Projection, REQUEST_TIMEOUT, Reduced, Resource, escape, items::Items, no_json, no_reply,
-    refused, too_late,
+    too_late,
 };
 
 /// How long a page may take. A page of large objects takes the API server longer than one object does.
@@ -169,20 +169,12 @@ impl Cluster {
             Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, "application/json");
         let request = self.as_whom(request.body(Vec::new()))?;
         let asked = async {
-            let response = self.client.send(request).await.map_err(|error| no_reply(super::chain(&error)))?;
-            let (parts, body) = response.into_parts();
-            let read = http_body_util::BodyExt::collect(http_body_util::Limited::new(body, most)).await;
-            let bytes = match read {
-                Ok(read) => read.to_bytes(),
-                Err(error) if error.is::<http_body_util::LengthLimitError>() => return Err(too_long(most)),
-                Err(error) => return Err(no_reply(error.to_string())),
-            };
-            if parts.status.is_success() {
-                return Ok(bytes);
+            let body = self.response(request).await?.into_body();
+            match http_body_util::BodyExt::collect(http_body_util::Limited::new(body, most)).await {
+                Ok(read) => Ok(read.to_bytes()),
+                Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(too_long(most)),
+                Err(error) => Err(no_reply(error.to_string())),
             }
-            let retry_after = parts.headers.get(header::RETRY_AFTER);
-            let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
-            Err(refused(parts.status.as_u16(), &bytes, retry_after.map(Duration::from_secs)))
         };
         tokio::time::timeout(patience, asked).await.unwrap_or_else(|_| Err(too_late()))
     }

@@ -91,3 +91,33 @@ async fn a_name_that_would_reach_another_path_is_never_sent() {
 fn what_goes_into_a_query_cannot_leave_it() {
     assert_eq!(escape("a-b.c&force=true"), "a-b.c%26force%3Dtrue");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_list_or_watch_whose_answer_does_not_begin_ends() {
+    let silent = tower::service_fn(|_: Request<Body>| {
+        std::future::pending::<Result<http::Response<Body>, std::convert::Infallible>>()
+    });
+    let client = Cluster::new(Client::new(silent, "default")).client();
+    let asked =
+        tokio::time::timeout(Duration::from_secs(3600), client.send(Request::new(Body::empty()))).await;
+    assert!(matches!(asked, Ok(Err(kube::Error::Service(_)))));
+}
+
+#[tokio::test]
+async fn finalizers_are_found_and_taken_off_however_large_the_annotations_beside_them_are() {
+    let item = |number: u32| {
+        let finalizers: &[&str] = if number == 99 { &["a.b/held"] } else { &[] };
+        json!({"metadata": {"name": format!("a{number}"), "namespace": "team", "uid": "u", "resourceVersion": "7",
+            "finalizers": finalizers, "annotations": {"a": "x".repeat(200 << 10)}}})
+    };
+    let list = json!({"metadata": {}, "items": (0..100).map(item).collect::<Vec<_>>()}).to_string();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let body = if request.method() == Method::GET { list.clone() } else { "{}".to_owned() };
+        async move { Ok::<_, std::convert::Infallible>(http::Response::new(Body::from(body.into_bytes()))) }
+    });
+    let cluster = Cluster::new(Client::new(service, "default"));
+    let config_maps = builtin("v1", "ConfigMap", "configmaps", true);
+    assert_eq!(cluster.any_has_finalizer(&config_maps, &["a.b/held"]).await.ok(), Some(true));
+    assert_eq!(cluster.any_has_finalizer(&config_maps, &["a.b/other"]).await.ok(), Some(false));
+    assert_eq!(cluster.take_off(&config_maps, &["a.b/held".to_owned()]).await.ok(), Some(1));
+}

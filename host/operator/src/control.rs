@@ -15,9 +15,12 @@ use std::{
     time::Duration,
 };
 
+use futures::future::{JoinAll, join_all};
 use pintle_api as api;
+use pintle_kubernetes::REQUEST_TIMEOUT;
 use pintle_runtime::clock;
 use pintle_wit::Kind;
+use tokio::time::{Timeout, timeout};
 use tracing::warn;
 
 use super::{
@@ -92,7 +95,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         let again = round(&shared, &mut memory).await;
         match again {
             Some(after) => {
-                let _ = tokio::time::timeout(after, notified).await;
+                let _ = timeout(after, notified).await;
             }
             None => notified.await,
         }
@@ -128,8 +131,10 @@ async fn round(shared: &Arc<Shared>, memory: &mut Loop) -> Option<Duration> {
     }
     let mut waiting = BTreeSet::new();
     // A standby writes nothing, and neither will its passes.
-    for (name, kinds) in widened.iter().filter(|_| term.is_some()) {
-        if let Err(error) = write_widened(shared, name, kinds).await {
+    let writes = widened.iter().filter(|_| term.is_some());
+    let written = join_all(writes.map(|(name, kinds)| write_widened(shared, name, kinds))).await;
+    for (name, written) in widened.keys().zip(written) {
+        if let Err(error) = written {
             warn!(reconciler = name, %error, "The child kinds of a Reconciler cannot be written; its work waits");
             waiting.insert(name.clone());
         }
@@ -157,6 +162,11 @@ async fn round(shared: &Arc<Shared>, memory: &mut Loop) -> Option<Duration> {
 }
 
 type Verdicts = BTreeMap<String, Verdict>;
+
+/// Does all of these at the same time, and gives up those that take longer than one request may: what hangs holds up nothing else.
+fn at_once<F: Future>(all: impl IntoIterator<Item = F>) -> JoinAll<Timeout<F>> {
+    join_all(all.into_iter().map(|one| timeout(REQUEST_TIMEOUT, one)))
+}
 
 fn world<'a>(state: &'a State, configs: &'a Configs) -> World<'a> {
     World {
@@ -260,3 +270,6 @@ fn resting(verdicts: &Verdicts) -> impl Iterator<Item = (&String, &Remainder)> {
         _ => None,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
+use pintle_core::text;
 use pintle_kubernetes::{Cluster, Resource, builtin};
 use pintle_runtime::clock;
 use pintle_wit::{EventType, ObjectRef};
@@ -120,7 +121,7 @@ impl Recorder {
             "apiVersion": resource().kind.api_version, "kind": resource().kind.kind,
             "metadata": {"name": event.name, "namespace": namespace},
             "type": if key.warning { "Warning" } else { "Normal" },
-            "action": "Reconcile", "reason": key.reason, "note": message, "eventTime": at,
+            "action": "Reconcile", "reason": key.reason, "note": text::note(message), "eventTime": at,
             "regarding": regarding, "reportingController": CONTROLLER, "reportingInstance": self.instance,
         });
         if let Some(related) = &key.related {
@@ -149,6 +150,10 @@ pub(super) fn micro_time(time: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use http_body_util::BodyExt;
+
     use super::*;
 
     fn key(reason: &str) -> Key {
@@ -183,5 +188,26 @@ mod tests {
     #[test]
     fn times_have_six_digits_after_the_second() {
         assert_eq!(micro_time(Timestamp::UNIX_EPOCH), "1970-01-01T00:00:00.000000Z");
+    }
+
+    #[tokio::test]
+    async fn a_message_of_any_length_becomes_a_note_that_the_api_server_takes() {
+        let notes = Arc::new(Mutex::new(Vec::new()));
+        let sent = Arc::clone(&notes);
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let sent = Arc::clone(&sent);
+            async move {
+                let body = request.into_body().collect().await.unwrap().to_bytes();
+                let event: Value = serde_json::from_slice(&body).unwrap();
+                sent.lock().unwrap().push(event["note"].as_str().unwrap().to_owned());
+                Ok::<_, std::io::Error>(http::Response::new(axum::body::Body::from("{}")))
+            }
+        });
+        let recorder = Recorder::new(&Cluster::new(kube::Client::new(service, "default")), "host");
+        let (r#type, reason) = (EventType::Warning, "A".into());
+        let event = pintle_wit::Event { r#type, reason, message: "ä".repeat(2048) };
+        recorder.emit(&key("A").about, "u", None, &[event]).await;
+        let notes = notes.lock().unwrap();
+        assert!(notes.len() == 1 && notes[0].len() <= 1024 && notes[0].starts_with('ä'), "{notes:?}");
     }
 }

@@ -5,13 +5,14 @@ use std::{
     time::Duration,
 };
 
+use anyhow::anyhow;
 use pintle_core::SealingKey;
 use pintle_engine::Engine;
 use pintle_kubernetes::{Cluster, Hold};
 use pintle_modules::{Budget, Compilers, Loader, Report};
 use pintle_runtime::{Spawner, clock::Random, heartbeat};
 use tokio::sync::Notify;
-use tracing::{error, info};
+use tracing::info;
 
 use crate::{
     Metrics, Readiness, access, control, events, lease, sealing_key,
@@ -53,8 +54,8 @@ impl Host {
     /// Works until this ends; then what is under way is finished and the Lease given up.
     ///
     /// # Errors
-    /// When its tasks end otherwise than by themselves.
-    pub async fn work_until(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
+    /// What `stop` ended with, or that one of its tasks ended although nobody had asked it to.
+    pub async fn work_until(self, stop: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
         tokio::pin!(stop);
         let cluster = Cluster::new(self.client.clone());
         let mut candidate = self.leader_elect.then(|| {
@@ -67,9 +68,9 @@ impl Host {
         // In order, here and below: chance would be one more thing that a simulator cannot repeat.
         let key = tokio::select! {
             biased;
-            () = &mut stop => {
+            stopped = &mut stop => {
                 release(candidate).await;
-                return Ok(());
+                return stopped;
             }
             key = sealing_key::read(&cluster, &self.namespace) => key,
         };
@@ -77,21 +78,25 @@ impl Host {
         let leader = candidate.as_ref().map(|candidate| candidate.holder.clone());
         let shared = self.share(cluster, key, leader);
         let mut control = spawner.spawn_as(heartbeat::CONTROL, control::run(Arc::clone(&shared)));
-        let workers = spawner.spawn(worker::dispatch(Arc::clone(&shared), shared.workers));
-        tokio::select! {
+        let mut workers = spawner.spawn(worker::dispatch(Arc::clone(&shared), shared.workers));
+        let stopped = tokio::select! {
             biased;
-            () = &mut stop => info!("Stopping"),
-            ended = &mut control => error!(?ended, "The control loop ended"),
-            () = follow_election(&shared, candidate.as_mut()) => error!("The election ended"),
-        }
+            stopped = &mut stop => stopped,
+            ended = &mut control => Err(anyhow!("the control loop ended: {ended:?}")),
+            ended = &mut workers => Err(anyhow!("the workers ended: {ended:?}")),
+            () = follow_election(&shared, candidate.as_mut()) => Err(anyhow!("the election ended")),
+        };
+        info!("Stopping");
         shared.stop();
-        workers.await?;
+        if !workers.is_finished() {
+            workers.await?;
+        }
         if !control.is_finished() && tokio::time::timeout(CONTROL_STOP_TIMEOUT, &mut control).await.is_err() {
             control.abort();
         }
         // Last, since the next host begins to write then.
         release(candidate).await;
-        Ok(())
+        stopped
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) enum Progress {
     Checked(Option<Arc<Facts>>),
     /// It could not be fetched or compiled, and is retried at this time.
     NotYet(Failure, Duration),
-    /// It was fetched, and this host cannot run it. Its bytes cannot change.
+    /// It was fetched, and this host cannot run it. Bytes of its digest cannot change.
     Refused(Failure),
 }
 

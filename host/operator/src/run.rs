@@ -2,12 +2,12 @@
 
 use std::{path::Path, sync::Arc};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use pintle_engine::{Compiler, Engine, EngineConfig, Meter};
 use pintle_kubernetes::observer::Observer;
 use pintle_modules::{Budget, Compilers, Report, Run, child, memory_limit};
 use pintle_runtime::{Spawner, clock, stop_signal};
-use tracing::{error, info};
+use tracing::info;
 
 use crate::{
     Flags, Host, Metrics,
@@ -69,8 +69,8 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     };
     let stopped = async {
         tokio::select! {
-            () = stop => {}
-            ended = serving => error!(?ended, "The server ended"),
+            () = stop => Ok(()),
+            ended = serving => Err(anyhow!("the server ended: {ended:?}")),
         }
     };
     host.work_until(stopped).await?;

@@ -202,4 +202,4 @@ async fn metrics(State(health): State<Health>) -> Result<impl IntoResponse, (Sta
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -105,6 +105,8 @@ pub struct RequestSeen {
     pub subresource: Option<String>,
     /// The field manager.
     pub manager: Option<String>,
+    /// Whether an apply overrides what others have set.
+    pub force: bool,
     /// Whether nothing is to be stored.
     pub dry_run: bool,
     /// The resourceVersion in the query: a list that has one may show an older state.

@@ -356,6 +356,7 @@ impl State {
             name: name.map(Into::into),
             subresource: path.subresource.clone(),
             manager: request.verb.is_mutating().then(|| request.manager()),
+            force: request.is_set("force"),
             dry_run: request.is_dry_run(),
             resource_version: request.parameter("resourceVersion").map(Into::into),
             body: request.body.clone(),

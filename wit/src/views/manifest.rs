@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     ApiVersion, Failure, Kind,
     manifest::{at_most, check_guest, check_kind, cut, paths},
-    reasons, syntax,
+    reasons, strict, syntax,
 };
 
 /// How much a manifest of views may declare, besides the limits that all manifests have.
@@ -42,7 +42,7 @@ pub struct ViewsManifest {
     /// The guest's own version, for instance `0.1.0`.
     pub version: String,
     /// JSON Schema of the `config` that a View may have. Without it, no config is accepted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "strict::some")]
     pub config_schema: Option<Value>,
     /// The views. Each has another name.
     pub views: Vec<ViewManifest>,
@@ -59,7 +59,7 @@ pub struct ViewManifest {
     pub backing: Kind,
     /// Labels that an object of the backing kind must have to be shown. They are set when an object of the view is created, and cannot be
     /// taken away through the view.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "strict::texts")]
     pub selector: BTreeMap<String, String>,
     /// The paths of the fields that `show` reads: `spec.containers`. Objects are cut to them, besides `apiVersion`, `kind` and the short
     /// fields of `metadata`. Of the metadata, `metadata.labels` and `metadata.annotations` may be named, and are left out otherwise: there
@@ -89,10 +89,11 @@ pub struct ViewManifest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Document {
     /// The structural schema of the guest's fields.
+    #[serde(deserialize_with = "strict::value")]
     pub schema: Value,
     /// Where the fields of the document stand in the object of the backing kind, so that what is wrong with one is told with the same path
     /// as through Kubernetes: `{"": "spec", "cacheTTL": "spec.cache.ttlSeconds"}`. The longest path counts; the empty one is all others.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "strict::texts")]
     pub paths: BTreeMap<String, String>,
 }
 
@@ -119,6 +120,7 @@ pub struct Shown {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<String>,
     /// The structural schema of the shown object, as a CRD has it, without `apiVersion`, `kind` and `metadata`.
+    #[serde(deserialize_with = "strict::value")]
     pub schema: Value,
     /// The columns that `kubectl get` shows between name and age.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

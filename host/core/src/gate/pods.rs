@@ -388,14 +388,19 @@ impl Checker<'_> {
     }
 
     fn is_granted(&self, kind: &str, name: &str) -> bool {
-        // The user who writes the root chooses the name in such a field, which must not reach into another namespace.
-        let is_home = self.namespace.as_deref() == object::namespace(self.context.root);
+        let (root, here) = (self.context.root, self.namespace.as_deref());
         self.context.grants.pod_templates.references.iter().any(|grant| {
-            grant.kind == kind
-                && (grant.name.as_deref() == Some(name)
-                    || grant.from_root.as_ref().filter(|_| is_home).is_some_and(|path| {
-                        !name.is_empty() && object::strings_at(self.context.root, path).contains(&name)
-                    }))
+            let named = grant.namespace.as_deref();
+            // Where a child is, its guest chooses, and what a field says, whoever writes the root.
+            let is_place = here.is_some()
+                && here == object::namespace(root).or(named)
+                && named.is_none_or(|named| here == Some(named));
+            let is_name = grant.name.as_deref() == Some(name)
+                || grant
+                    .from_root
+                    .as_ref()
+                    .is_some_and(|path| !name.is_empty() && object::strings_at(root, path).contains(&name));
+            grant.kind == kind && is_place && is_name
         })
     }
 

@@ -43,10 +43,8 @@ fn service(context: &GateContext<'_>, child: &Value, name: &str, path: &str, fou
 fn ingress(context: &GateContext<'_>, child: &Value, name: &str, path: &str, found: &mut Violations) {
     let annotations = object::at(child, &["metadata", "annotations"]).and_then(Value::as_object);
     for key in annotations.into_iter().flat_map(|annotations| annotations.keys()) {
-        if key.to_ascii_lowercase().contains("snippet") && !context.grants.ingress_annotations.contains(key) {
-            let message = format_args!(
-                "{name} carries {key}, which injects configuration; grant it in ingressAnnotations to allow it"
-            );
+        if !context.grants.ingress_annotations.contains(key) {
+            let message = format_args!("{name} carries {key}; grant it in ingressAnnotations to allow it");
             found.add(
                 reasons::INGRESS_ANNOTATION_NOT_GRANTED,
                 format_args!("{path}.metadata.annotations[{key}]"),

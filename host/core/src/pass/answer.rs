@@ -47,6 +47,8 @@ pub(super) struct Suspicion {
     pub(super) refused: Vec<String>,
     /// How often a claim came too late, because the child had changed since it was read.
     pub(super) late: u32,
+    /// How often the object of its name was read before, because an apply met another one than expected.
+    pub(super) attempts: u32,
 }
 
 impl ChildState {

@@ -208,7 +208,7 @@ impl Pass {
 
     /// The event that a root is slowed from now on.
     pub(super) fn slowed_event(&self) -> Option<Event> {
-        let message = crate::text::clean(&self.slowed()?, 1024);
+        let message = crate::text::note(&self.slowed()?);
         Some(Event { r#type: EventType::Warning, reason: reasons::THROTTLED.into(), message })
     }
 

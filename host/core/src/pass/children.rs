@@ -1,6 +1,6 @@
 //! Brings the children to the state that the answer wants: decides which are created, updated, left alone, refused or held back.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use pintle_wit::{ObjectRef, Refusal};
 
@@ -39,15 +39,19 @@ impl Pass {
         if !hidden.is_empty() {
             return self.look(answer, hidden);
         }
-        let stages: BTreeSet<u32> = answer.allowed.children().iter().map(AllowedChild::stage).collect();
-        'stages: for stage in stages {
-            let closed = !self.waits_for(&answer, stage).is_empty();
+        let mut stages: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (index, child) in answer.allowed.children().iter().enumerate() {
+            stages.entry(child.stage()).or_default().push(index);
+        }
+        let mut closed = false;
+        'stages: for stage in stages.values() {
             for referred in [true, false] {
                 due = self.decide_open(&mut answer, stage, closed, referred);
                 if !due.is_empty() {
                     break 'stages;
                 }
             }
+            closed = closed || self.is_waited_for(&answer, stage);
         }
         if due.is_empty() {
             self.answer = Some(answer);
@@ -109,14 +113,15 @@ impl Pass {
     fn decide_open(
         &self,
         answer: &mut Answer,
-        stage: u32,
+        stage: &[usize],
         closed: bool,
         referred: bool,
     ) -> Vec<(usize, Option<String>)> {
         let mut due = Vec::new();
-        for (index, child) in answer.allowed.children().iter().enumerate() {
+        for &index in stage {
+            let Some(child) = answer.allowed.children().get(index) else { continue };
             let open = answer.states.get(index).is_some_and(ChildState::is_open);
-            if !open || child.stage() != stage || is_referred(child.reference()) != referred {
+            if !open || is_referred(child.reference()) != referred {
                 continue;
             }
             let decision = match self.missing_reference(answer, child) {
@@ -209,6 +214,7 @@ impl Pass {
             let Some((child, state)) = answer.at(*index) else { continue };
             let attempts = match state {
                 ChildState::Looked(attempts) => *attempts,
+                ChildState::Inspected(suspicion) => suspicion.attempts,
                 _ => 0,
             };
             let suspicion = match state {
@@ -295,8 +301,7 @@ impl Pass {
                 }
             };
         }
-        self.answer = Some(answer);
-        Flow::Again
+        self.inspect(answer)
     }
 }
 

@@ -58,8 +58,13 @@ impl Pass {
         let mut any = false;
         for (index, _) in due {
             let Some((child, state)) = answer.at(*index) else { continue };
-            if !matches!(state, ChildState::Inspected(_)) && self.may_be_displaced(child) {
-                *state = ChildState::Displaced(Suspicion::default());
+            let attempts = match state {
+                ChildState::Inspected(_) => continue,
+                ChildState::Looked(attempts) => *attempts,
+                _ => 0,
+            };
+            if self.may_be_displaced(child) {
+                *state = ChildState::Displaced(Suspicion { attempts, ..Suspicion::default() });
                 any = true;
             }
         }

@@ -100,7 +100,7 @@ impl Pass {
             let warning = Some(Box::new((blocker.reason.clone(), blocker.message.clone())));
             let warned = std::mem::replace(&mut self.memory.warned, warning.clone());
             if !told && warned != warning {
-                let message = crate::text::clean(&blocker.message, 1024);
+                let message = crate::text::note(&blocker.message);
                 // A user asked for this.
                 let is_wanted = blocker.reason == reasons::SUSPENDED;
                 let r#type = if is_wanted { EventType::Normal } else { EventType::Warning };

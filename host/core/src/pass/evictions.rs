@@ -178,7 +178,7 @@ impl Pass {
             return Flow::Done;
         }
         if let Some((reason, message)) = &self.memory.evicted.blocked {
-            let message = crate::text::clean(message, 1024);
+            let message = crate::text::note(message);
             self.events.push(Event { r#type: EventType::Warning, reason: reason.clone(), message });
         }
         // The status that was written a moment ago does not contain it.

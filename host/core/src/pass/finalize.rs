@@ -124,7 +124,7 @@ impl Pass {
     /// An Event that names what stays, for the administrator who releases a root.
     pub(super) fn left_behind(&mut self, reference: &ObjectRef, error: &ApiError) {
         let message = format!("the root was released, and {reference} is left behind: {error}");
-        let message = crate::text::clean(&message, 1024);
+        let message = crate::text::note(&message);
         self.events.push(Event { r#type: EventType::Warning, reason: reasons::LEFT_BEHIND.into(), message });
     }
 }

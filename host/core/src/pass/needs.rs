@@ -157,7 +157,7 @@ impl Pass {
         for ((_, before), found) in patched.iter().zip(found) {
             // Objects that cannot be read now are read in a retry.
             let Ok(found) = found else { continue };
-            let manager = super::patches::manager(&self.binding, &self.root);
+            let manager = super::patches::manager(&self.root);
             let now = found.first().map(|live| super::patches::entry_hash(live, &manager));
             self.needs.patches_drifted |= now != Some(*before);
         }

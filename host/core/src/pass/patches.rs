@@ -11,7 +11,7 @@ use pintle_wit::{ObjectRef, OnRelease};
 use serde_json::Value;
 
 use super::{
-    ApiError, Apply, Binding, Pass, Step, comparison, doubt,
+    ApiError, Apply, Pass, Step, comparison, doubt,
     flow::{Awaited, Flow, PatchTask, Phase},
     recorded,
 };
@@ -20,9 +20,6 @@ use crate::{
     gate::AllowedPatch,
     managed, object, reasons,
 };
-
-/// The longest name of a field manager, as the API has it.
-const MANAGER_MAX: usize = 128;
 
 /// What became of the patches of a pass.
 #[derive(Debug, Default)]
@@ -33,19 +30,14 @@ pub(super) struct Patches {
     pub(super) refused: Vec<(ObjectRef, ApiError)>,
 }
 
-/// The field manager of a root's patches. It depends on the root's name and not on its uid, so that a successor of the root finds the
-/// fields that it owns.
-pub(super) fn manager(binding: &Binding, root: &Value) -> String {
-    let reference = object::reference(root);
-    let namespace = reference.namespace.as_deref().unwrap_or_default();
-    let plain = format!("{}.{}", binding.field_manager, reference.name);
-    // Names are unique within a namespace. A root of cluster scope may patch anywhere.
-    if plain.len() <= MANAGER_MAX {
-        return plain;
-    }
-    let hash = hex(&hash_parts(&[namespace.as_bytes(), reference.name.as_bytes()]));
-    let kept: String = plain.chars().take(MANAGER_MAX - 33).collect();
-    format!("{kept}.{}", hash.get(..32).unwrap_or_default())
+/// The field manager of a root's patches: a hash of all that names the root tells it from those of all others. It depends on the root's
+/// name and not on its uid, so that a successor of the root finds the fields that it owns.
+pub(super) fn manager(root: &Value) -> String {
+    let ObjectRef { namespace, name, .. } = object::reference(root);
+    let kind = object::kind(root);
+    let names = [kind.group(), &kind.kind, namespace.as_deref().unwrap_or_default(), &name];
+    let hash = hex(&hash_parts(&names.map(str::as_bytes)));
+    format!("pintle-{}-{}", kind.kind, hash.get(..32).unwrap_or_default())
 }
 
 impl Pass {
@@ -135,7 +127,7 @@ impl Pass {
         tasks: Vec<PatchTask>,
         found: Vec<Result<Option<Value>, ApiError>>,
     ) -> Flow {
-        let manager = manager(&self.binding, &self.root);
+        let manager = manager(&self.root);
         self.memory.patched.clear();
         let (mut due, mut writes) = (Vec::new(), Vec::new());
         for (task, found) in tasks.into_iter().zip(found) {
@@ -206,7 +198,7 @@ impl Pass {
                     let changed = object::text(&live, &["metadata", "resourceVersion"]) != Some(&version);
                     self.counts.patched += u32::from(changed);
                     if matches!(task, PatchTask::Apply(_)) {
-                        let hash = entry_hash(&live, &manager(&self.binding, &self.root));
+                        let hash = entry_hash(&live, &manager(&self.root));
                         self.memory.patched.push((self.target(&task), hash));
                     }
                     self.patch_done(&task);
@@ -309,4 +301,38 @@ pub(super) fn is_as_wanted(patch: &AllowedPatch, live: &Value, manager: &str) ->
             && managed::owns_nothing_beyond(entry, &sent)
             && comparison::shows(live, &sent)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn no_two_roots_patch_under_one_field_manager() {
+        let root = |api_version: &str, kind: &str, namespace: Option<&str>, name: &str| {
+            manager(
+                &json!({"apiVersion": api_version, "kind": kind, "metadata": {"namespace": namespace, "name": name}}),
+            )
+        };
+        let roots = [
+            root("a.example/v1", "Shop", Some("team"), "shop.blue"),
+            root("a.example/v1", "Shop", Some("team"), "blue"),
+            root("a.example/v1", "Shop", Some("other"), "blue"),
+            root("a.example/v1", "Shop", None, "blue"),
+            root("a.example/v1", "ShopTeam", None, "blue"),
+            root("b.example/v1", "Shop", Some("team"), "blue"),
+        ];
+        assert_eq!(BTreeSet::from(roots.clone()).len(), roots.len(), "{roots:?}");
+        assert_eq!(
+            root("a.example/v2", "Shop", Some("team"), "blue"),
+            roots[1],
+            "whichever version is served"
+        );
+        let long = root("a.example/v1", &"K".repeat(63), Some("team"), &"n".repeat(253));
+        assert!(long.len() <= 128, "{long}");
+    }
 }

@@ -231,7 +231,7 @@ impl Preview {
     }
 
     fn judge_patches(&mut self, tasks: Vec<PatchTask>, found: Vec<Result<Option<Value>, ApiError>>) {
-        let manager = patches::manager(&self.pass.binding, &self.pass.root);
+        let manager = patches::manager(&self.pass.root);
         for (task, found) in tasks.into_iter().zip(found) {
             let reference = self.target(&task);
             let patch = match task {

@@ -12,20 +12,21 @@ use super::{
 use crate::{gate::AllowedChild, observed::Observed, readiness::Ready};
 
 impl Pass {
-    /// What a stage waits for: the children of earlier stages that are not applied or not ready.
-    pub(super) fn waits_for(&self, answer: &Answer, stage: u32) -> Vec<String> {
-        answer
-            .children()
-            .filter(|(child, _)| child.stage() < stage)
-            .filter_map(|(child, state)| {
-                let reference = child.reference();
-                match (state, self.live.get(&Key::from(reference))) {
-                    (ChildState::Accepted, Some(live)) => unready(reference, live, child.readiness()),
-                    (ChildState::Refused(_), _) => Some(format!("{reference}: is refused")),
-                    _ => Some(format!("{reference}: is not applied yet")),
-                }
-            })
-            .collect()
+    /// Whether later stages wait for any of these children of a stage.
+    pub(super) fn is_waited_for(&self, answer: &Answer, stage: &[usize]) -> bool {
+        let (children, states) = (answer.allowed.children(), &answer.states);
+        let mut found = stage.iter().filter_map(|index| Some((children.get(*index)?, states.get(*index)?)));
+        found.any(|(child, state)| self.why_waited_for(child, state).is_some())
+    }
+
+    /// Why later stages wait for a child: it is not applied or not ready.
+    fn why_waited_for(&self, child: &AllowedChild, state: &ChildState) -> Option<String> {
+        let reference = child.reference();
+        match (state, self.live.get(&Key::from(reference))) {
+            (ChildState::Accepted, Some(live)) => unready(reference, live, child.readiness()),
+            (ChildState::Refused(_), _) => Some(format!("{reference}: is refused")),
+            _ => Some(format!("{reference}: is not applied yet")),
+        }
     }
 
     /// Whether a child is reconciled although its stage waits: it exists in the wanted form, so drift is corrected.
@@ -50,7 +51,10 @@ impl Pass {
         let (stage, what) = match (&self.answer, &self.memory.memo) {
             (Some(answer), _) => {
                 let stage = answer.waiting_stage()?;
-                (stage, self.waits_for(answer, stage))
+                let before = answer.children().filter(|(child, _)| child.stage() < stage);
+                let what: Vec<String> =
+                    before.filter_map(|(child, state)| self.why_waited_for(child, state)).collect();
+                (stage, what)
             }
             (None, memo) => {
                 let memo = memo.as_ref()?;

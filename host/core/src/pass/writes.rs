@@ -40,12 +40,12 @@ impl Apply {
     }
 
     /// Applies a patch under the root's own field manager. It carries the uid of the object that was read, so that it can neither create
-    /// the object nor change a successor. It overrides fields of others only if the manager has an entry already, or the grant allows it.
+    /// the object nor change a successor. It overrides fields of others only if the grant allows it.
     pub(super) fn patch(patch: &AllowedPatch, live: &Value, manager: &str) -> Self {
         let mut object = patch.object().clone();
         object["metadata"]["uid"] = object::uid(live).into();
-        let force = patch.force() || managed::entry(live, manager, None).is_some();
-        Self { reference: patch.reference().clone(), object, manager: manager.into(), force }
+        let (reference, manager) = (patch.reference().clone(), manager.into());
+        Self { reference, object, manager, force: patch.force() }
     }
 
     /// Applies an empty patch, which removes what the patch had set; none if the patch has set nothing.
@@ -58,7 +58,7 @@ impl Apply {
         if let Some(namespace) = &reference.namespace {
             object["metadata"]["namespace"] = namespace.as_str().into();
         }
-        Some(Self { reference: reference.clone(), object, manager: manager.into(), force: true })
+        Some(Self { reference: reference.clone(), object, manager: manager.into(), force: false })
     }
 
     /// What is applied.

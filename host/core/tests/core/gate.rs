@@ -9,7 +9,7 @@ mod table;
 use std::{collections::BTreeSet, sync::Arc};
 
 use fixture::{binding, good, judge, judge_all, root, set};
-use pintle_core::{Outcome, Pass, RootMemory, Snapshot, Step, reasons};
+use pintle_core::{Outcome, Pass, RootMemory, Snapshot, Step, reasons, reconciler::Grants};
 use pintle_wit::{Event, EventType, names};
 use serde_json::{Value, json};
 use table::{Row, rows};
@@ -316,4 +316,14 @@ fn the_grant_that_a_refused_service_asks_for_is_a_field_of_the_grants() {
         serde_json::from_value(json!({outer: {inner: true}})).expect(field);
     granted.grants.services = grants.services;
     assert!(judge(&granted, answer).is_ok(), "{message}");
+}
+
+#[test]
+fn a_node_port_and_an_annotation_of_an_ingress_need_a_grant() {
+    let mut binding = binding();
+    let Grants { services, ingress_annotations, .. } = Grants::default();
+    (binding.grants.services, binding.grants.ingress_annotations) = (services, ingress_annotations);
+    let found = judge(&binding, good()).err().unwrap_or_default();
+    let reasons: Vec<&str> = found.iter().map(|violation| violation.reason).collect();
+    assert_eq!(reasons, [reasons::SERVICE_TYPE_NOT_GRANTED, reasons::INGRESS_ANNOTATION_NOT_GRANTED]);
 }

@@ -12,7 +12,7 @@ use pintle_runtime::clock;
 use pintle_wit::{Event, EventType, Kind, Manifest};
 use tracing::info;
 
-use super::{CLARITY_PATIENCE, Verdicts, kinds, resting, working};
+use super::{CLARITY_PATIENCE, Verdicts, at_once, kinds, resting, working};
 use crate::{
     bind::{self, InForce, Remainder, Verdict},
     policy::{self, Active, Form},
@@ -47,13 +47,16 @@ pub(super) async fn activate(shared: &Arc<Shared>, verdicts: &Verdicts, waiting:
         }
     }
     shared.work.notify_one();
-    for Swap { reconciler, uid, module } in swaps {
-        let message = format!("module {module} is in force");
-        let event = Event { r#type: EventType::Normal, reason: reasons::MODULE_IN_FORCE.into(), message };
-        let (about, related) = (own("Reconciler", &reconciler), own("Module", &module));
-        shared.recorder.emit(&about, &uid, Some(&related), &[event]).await;
-    }
+    at_once(swaps.into_iter().map(|swap| tell(shared, swap))).await;
     unsettled
+}
+
+/// Publishes an Event about a swap.
+async fn tell(shared: &Shared, Swap { reconciler, uid, module }: Swap) {
+    let message = format!("module {module} is in force");
+    let event = Event { r#type: EventType::Normal, reason: reasons::MODULE_IN_FORCE.into(), message };
+    let (about, related) = (own("Reconciler", &reconciler), own("Module", &module));
+    shared.recorder.emit(&about, &uid, Some(&related), &[event]).await;
 }
 
 /// A module that came into force, which is worth an Event.

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use futures::future::join_all;
 use pintle_core::{
     object,
     reconciler::{self, Grants},
@@ -90,8 +91,15 @@ pub(super) async fn resolve_kinds(shared: &Shared, verdicts: &Verdicts) -> Optio
         }
         state.served.due(wanted, now)
     };
-    for kind in unknown {
-        let found = shared.cluster.discover(&kind).await;
+    discover(shared, unknown, now).await;
+    let asks_at = shared.state().served.asks_at();
+    asks_at.map(|at| at.saturating_sub(clock::monotonic()).max(GATHER))
+}
+
+/// Asks the API server about kinds, all at the same time: an aggregated API that hangs may have several of them.
+pub(super) async fn discover(shared: &Shared, kinds: BTreeSet<Kind>, now: Duration) {
+    let asked = kinds.into_iter().map(|kind| async move { (shared.cluster.discover(&kind).await, kind) });
+    for (found, kind) in join_all(asked).await {
         let served = &mut shared.state().served;
         match found {
             Ok(found) => served.answered(kind, found, now),
@@ -101,8 +109,6 @@ pub(super) async fn resolve_kinds(shared: &Shared, verdicts: &Verdicts) -> Optio
             }
         }
     }
-    let asks_at = shared.state().served.asks_at();
-    asks_at.map(|at| at.saturating_sub(clock::monotonic()).max(GATHER))
 }
 
 /// Every kind that may have live children, by Reconciler: what is declared, and what was, until nothing is left of it.
@@ -154,23 +160,34 @@ pub(super) async fn keep_what_is_left(
         dropped.collect()
     };
     memory.left.retain(|(name, kind), _| dropped.iter().any(|(other, one, _)| other == name && one == kind));
-    for (name, kind, resource) in dropped {
-        // Its watch had listed it; so it went with its CRD.
-        let Some(resource) = resource else { continue };
-        let key = (name, kind);
-        if memory.left.get(&key).is_none_or(|asked_at| now.saturating_sub(*asked_at) >= ROUND_RETRY) {
-            match shared.cluster.any_has_label(&resource, names::LABEL_RECONCILER, &key.0).await {
-                Ok(false) => {
-                    memory.left.remove(&key);
-                    continue;
-                }
-                Ok(true) => {
-                    info!(reconciler = key.0, kind = %key.1, "Its watch does not show its children yet")
-                }
-                Err(error) => {
-                    warn!(reconciler = key.0, kind = %key.1, %error, "Not known whether children are left");
-                }
+    // What is not served any more went with its CRD: its watch had listed it.
+    let served = dropped.into_iter().filter_map(|(name, kind, resource)| Some(((name, kind), resource?)));
+    let asked = served.map(|(key, resource)| {
+        let asked_at = memory.left.get(&key);
+        let is_due = asked_at.is_none_or(|asked_at| now.saturating_sub(*asked_at) >= ROUND_RETRY);
+        async move {
+            if !is_due {
+                return (key, None);
             }
+            let left = shared.cluster.any_has_label(&resource, names::LABEL_RECONCILER, &key.0).await;
+            (key, Some(left))
+        }
+    });
+    for (key, left) in join_all(asked).await {
+        match &left {
+            Some(Ok(false)) => {
+                memory.left.remove(&key);
+                continue;
+            }
+            Some(Ok(true)) => {
+                info!(reconciler = key.0, kind = %key.1, "Its watch does not show its children yet")
+            }
+            Some(Err(error)) => {
+                warn!(reconciler = key.0, kind = %key.1, %error, "Not known whether children are left")
+            }
+            None => {}
+        }
+        if left.is_some() {
             memory.left.insert(key.clone(), now);
         }
         kinds.entry(key.0).or_default().push(key.1);

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use futures::future::join_all;
 use kube::api::ObjectMeta;
 use pintle_api::{self as api, ModuleUser};
 use pintle_core::{ApiError, reasons, reconciler};
@@ -13,7 +14,7 @@ use pintle_runtime::clock;
 use pintle_wit::{Condition, ConditionStatus, Event, EventType, Kind, names};
 use tracing::warn;
 
-use super::{Loop, ROUND_RETRY, Verdicts, kinds, pace::Pace, users::Users};
+use super::{Loop, ROUND_RETRY, Verdicts, at_once, kinds, pace::Pace, users::Users};
 use crate::{
     bind::{self, Verdict},
     load::Progress,
@@ -83,7 +84,7 @@ pub(super) async fn write_statuses(
     verdicts: &Verdicts,
     child_kinds: &BTreeMap<String, Vec<Kind>>,
 ) -> Option<Duration> {
-    let mut again: Option<Duration> = None;
+    let (mut again, mut due) = (None::<Duration>, Vec::new());
     let now = clock::monotonic();
     memory.counts_written.retain(|name, _| verdicts.contains_key(name));
     for (name, verdict) in verdicts {
@@ -105,27 +106,32 @@ pub(super) async fn write_statuses(
             again = Some(again.map_or(wait, |before| before.min(wait)));
             continue;
         }
-        match write_reconciler(shared, name, &version_of(&object.metadata), status.clone()).await {
-            Ok(()) => {
-                pace.wrote(now);
-                tell(
-                    shared,
-                    "Reconciler",
-                    name,
-                    object.metadata.uid.as_deref(),
-                    &before.conditions,
-                    &status.conditions,
-                )
-                .await;
+        due.push(async move {
+            let version = version_of(&object.metadata);
+            let written = write_reconciler(shared, name, &version, status.clone()).await;
+            if written.is_ok() {
+                let uid = object.metadata.uid.as_deref();
+                tell(shared, "Reconciler", name, uid, &before.conditions, &status.conditions).await;
             }
-            Err(error) if error.code == 404 => {}
-            Err(error) => {
-                if error.code != 409 {
-                    warn!(reconciler = name, %error, "The status of a Reconciler cannot be written");
+            (name, written)
+        });
+    }
+    for written in at_once(due).await {
+        match written {
+            Ok((name, Ok(()))) => {
+                if let Some(pace) = memory.counts_written.get_mut(name) {
+                    pace.wrote(now);
                 }
-                again = Some(again.map_or(ROUND_RETRY, |before| before.min(ROUND_RETRY)));
+                continue;
             }
+            Ok((_, Err(error))) if error.code == 404 => continue,
+            Ok((name, Err(error))) if error.code != 409 => {
+                warn!(reconciler = name, %error, "The status of a Reconciler cannot be written")
+            }
+            // A watch event brings what it is now.
+            Ok(_) | Err(_) => {}
         }
+        again = Some(again.map_or(ROUND_RETRY, |before| before.min(ROUND_RETRY)));
     }
     if let Some(at) = write_modules(shared, memory).await {
         again = Some(again.map_or(at, |before| before.min(at)));
@@ -304,52 +310,55 @@ fn due_modules(shared: &Shared, memory: &mut Loop) -> Vec<PendingWrite> {
 }
 
 pub(super) async fn write_modules(shared: &Shared, memory: &mut Loop) -> Option<Duration> {
-    let mut again = None;
-    for PendingWrite { name, object, status, finalizers } in due_modules(shared, memory) {
-        let mut version = version_of(&object.metadata);
-        if let Some(status) = status {
-            let value = serde_json::to_value(&status).unwrap_or_default();
-            match shared.cluster.write_own_status(&module_resource(), &name, &version, &value).await {
-                Ok(now) => {
-                    let before = object.status.as_ref().map_or(&[][..], |status| &status.conditions);
-                    let uid = object.metadata.uid.as_deref();
-                    tell(shared, "Module", &name, uid, before, &status.conditions).await;
-                    tell_in_use(shared, &name, uid, before, &status.conditions).await;
-                    if let Some(object) = as_read(&mut shared.state().own.modules, &name, &version) {
-                        object.metadata.resource_version = Some(now.clone());
-                        object.status = Some(status);
-                    }
-                    version = now;
+    let due = due_modules(shared, memory);
+    let written = at_once(due.into_iter().map(|due| write_module(shared, due))).await;
+    written.iter().any(|written| !matches!(written, Ok(true))).then_some(ROUND_RETRY)
+}
+
+/// Writes what a Module is due. Whether nothing of it is left.
+async fn write_module(shared: &Shared, due: PendingWrite) -> bool {
+    let PendingWrite { name, object, status, finalizers } = due;
+    let (mut version, mut is_done) = (version_of(&object.metadata), true);
+    if let Some(status) = status {
+        let value = serde_json::to_value(&status).unwrap_or_default();
+        match shared.cluster.write_own_status(&module_resource(), &name, &version, &value).await {
+            Ok(now) => {
+                let before = object.status.as_ref().map_or(&[][..], |status| &status.conditions);
+                let uid = object.metadata.uid.as_deref();
+                tell(shared, "Module", &name, uid, before, &status.conditions).await;
+                tell_in_use(shared, &name, uid, before, &status.conditions).await;
+                if let Some(object) = as_read(&mut shared.state().own.modules, &name, &version) {
+                    object.metadata.resource_version = Some(now.clone());
+                    object.status = Some(status);
                 }
-                Err(error) if error.code == 404 => continue,
-                // A watch event will bring its present version.
-                Err(error) if error.code == 409 => {
-                    again = Some(ROUND_RETRY);
-                    continue;
-                }
-                Err(error) => {
-                    warn!(module = name, %error, "The status of a Module cannot be written");
-                    again = Some(ROUND_RETRY);
-                }
+                version = now;
             }
-        }
-        if let Some(finalizers) = finalizers {
-            match shared.cluster.set_finalizers(&module_resource(), &name, &version, &finalizers).await {
-                Ok(now) => {
-                    if let Some(object) = as_read(&mut shared.state().own.modules, &name, &version) {
-                        object.metadata.resource_version = Some(now);
-                        object.metadata.finalizers = Some(finalizers);
-                    }
-                }
-                Err(error) if matches!(error.code, 404 | 409 | 422) => again = Some(ROUND_RETRY),
-                Err(error) => {
-                    warn!(module = name, %error, "The finalizer of a Module cannot be written");
-                    again = Some(ROUND_RETRY);
-                }
+            Err(error) if error.code == 404 => return true,
+            // A watch event will bring its present version.
+            Err(error) if error.code == 409 => return false,
+            Err(error) => {
+                warn!(module = name, %error, "The status of a Module cannot be written");
+                is_done = false;
             }
         }
     }
-    again
+    if let Some(finalizers) = finalizers {
+        match shared.cluster.set_finalizers(&module_resource(), &name, &version, &finalizers).await {
+            Ok(now) => {
+                if let Some(object) = as_read(&mut shared.state().own.modules, &name, &version) {
+                    object.metadata.resource_version = Some(now);
+                    object.metadata.finalizers = Some(finalizers);
+                }
+            }
+            Err(error) => {
+                if !matches!(error.code, 404 | 409 | 422) {
+                    warn!(module = name, %error, "The finalizer of a Module cannot be written");
+                }
+                is_done = false;
+            }
+        }
+    }
+    is_done
 }
 
 /// Publishes an Event about a Module that somebody deletes while Reconcilers or Views use it.
@@ -388,7 +397,6 @@ pub(super) fn finalizers(object: &api::Module, in_use: Option<bool>) -> Option<V
 /// one any more. Without it, roots could be left that nobody works on and that cannot be deleted. Returns the Reconcilers for which that
 /// failed.
 pub(super) async fn hold_reconcilers(shared: &Shared, verdicts: &Verdicts) -> Vec<(String, ApiError)> {
-    let mut failed = Vec::new();
     let due: Vec<(String, String, Vec<String>, Option<Resource>)> = {
         let state = shared.state();
         verdicts
@@ -409,28 +417,37 @@ pub(super) async fn hold_reconcilers(shared: &Shared, verdicts: &Verdicts) -> Ve
             })
             .collect()
     };
-    for (name, version, finalizers, roots) in due {
-        // Without the Reconciler nobody would remove the finalizers of its roots, so an outdated cache is no proof that there are none.
-        let held = match &roots {
-            Some(roots) => shared.cluster.any_has_finalizer(roots, &FINALIZERS_OF_ROOTS).await,
-            None => Ok(false),
-        };
-        if let Some(error) = held.map_or_else(Some, |held| held.then(roots_are_held)) {
-            failed.push((name, error));
-            continue;
-        }
-        match shared.cluster.set_finalizers(&reconciler_resource(), &name, &version, &finalizers).await {
-            Ok(now) => {
-                if let Some(object) = as_read(&mut shared.state().own.reconcilers, &name, &version) {
-                    object.metadata.resource_version = Some(now);
-                    object.metadata.finalizers = Some(finalizers);
-                }
-            }
-            Err(error) if error.code == 404 => {}
-            Err(error) => failed.push((name, error)),
-        }
+    let held = due.into_iter().map(|(name, version, finalizers, roots)| async move {
+        let held = hold_reconciler(shared, &name, &version, finalizers, roots.as_ref()).await;
+        held.err().map(|error| (name, error))
+    });
+    join_all(held).await.into_iter().flatten().collect()
+}
+
+async fn hold_reconciler(
+    shared: &Shared,
+    name: &str,
+    version: &str,
+    finalizers: Vec<String>,
+    roots: Option<&Resource>,
+) -> Result<(), ApiError> {
+    // Without the Reconciler nobody would remove the finalizers of its roots, so an outdated cache is no proof that there are none.
+    if let Some(roots) = roots
+        && shared.cluster.any_has_finalizer(roots, &FINALIZERS_OF_ROOTS).await?
+    {
+        return Err(roots_are_held());
     }
-    failed
+    match shared.cluster.set_finalizers(&reconciler_resource(), name, version, &finalizers).await {
+        Ok(now) => {
+            if let Some(object) = as_read(&mut shared.state().own.reconcilers, name, version) {
+                object.metadata.resource_version = Some(now);
+                object.metadata.finalizers = Some(finalizers);
+            }
+            Ok(())
+        }
+        Err(error) if error.code == 404 => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 fn roots_are_held() -> ApiError {

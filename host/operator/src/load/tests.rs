@@ -195,7 +195,10 @@ impl Cluster {
         };
         let stop = Arc::new(Notify::new());
         let stopped = Arc::clone(&stop);
-        let task = tokio::spawn(host.work_until(async move { stopped.notified().await }));
+        let task = tokio::spawn(host.work_until(async move {
+            stopped.notified().await;
+            Ok(())
+        }));
         Running { task, stop, metrics }
     }
 
@@ -247,6 +250,27 @@ impl Running {
         self.stop.notify_one();
         self.task.await.unwrap().unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_whose_configmap_has_other_bytes_is_loaded_once_it_has_the_right_ones() {
+    let cluster = Cluster::new();
+    let host = cluster.start();
+    let digest = Digest::of(&bytes("a")).to_string();
+    for object in api::module_objects("a", &bytes("b"), &digest) {
+        cluster.create(object);
+    }
+    cluster.says("a", "DigestMismatch").await;
+    for object in api::module_objects("a", &bytes("a"), &digest) {
+        if object["kind"] == "ConfigMap" {
+            let target = pintle_core::object::reference(&object);
+            let act = Act::Delete { target, cascade: Cascade::Background };
+            cluster.server.act("test", &act).expect("it is deleted");
+            cluster.create(object);
+        }
+    }
+    cluster.says("a", "Succeeded").await;
+    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,14 +18,23 @@ use crate::{Host, metrics::Metrics};
 const LONG: Duration = Duration::from_secs(3600);
 
 /// A host whose API server never answers.
-fn host() -> (Host, Health) {
-    let silent = tower::service_fn(|_: http::Request<kube::client::Body>| {
-        std::future::pending::<Result<http::Response<Body>, std::io::Error>>()
-    });
+pub(crate) fn host() -> (Host, Health) {
+    host_of("")
+}
+
+/// A host whose API server answers requests for a Secret of this name alone.
+fn host_of(secret: &'static str) -> (Host, Health) {
+    let answers = move |request: http::Request<kube::client::Body>| async move {
+        if !request.uri().path().ends_with(&format!("/secrets/{secret}")) {
+            std::future::pending::<()>().await;
+        }
+        let key = r#"{"data": {"key": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}"#;
+        Ok::<_, std::io::Error>(http::Response::new(Body::from(key)))
+    };
     let spawner = Spawner::default();
     let health = Health { beats: spawner.heartbeats().clone(), readiness: Readiness::default() };
     let host = Host {
-        client: kube::Client::new(silent, "default"),
+        client: kube::Client::new(tower::service_fn(answers), "default"),
         engine: Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).unwrap(),
         budget: Budget::fixed(512 << 20),
         compilers: None,
@@ -42,7 +51,7 @@ fn host() -> (Host, Health) {
     (host, health)
 }
 
-fn shared(host: Host) -> Arc<Shared> {
+pub(crate) fn shared(host: Host) -> Arc<Shared> {
     let cluster = Cluster::new(host.client.clone());
     host.share(cluster, SealingKey::new([0; 32]), None)
 }
@@ -144,4 +153,17 @@ async fn a_lock_that_is_never_let_go_of_is_told_and_holds_up_no_answer() {
     drop(state);
     assert_eq!(ask(&health, "/healthz").await, ok());
     assert_eq!(ask(&health, "/metrics").await.0, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_ends_with_an_error_where_its_server_or_its_control_loop_has_died() {
+    let (host, _) = host();
+    assert!(host.work_until(async { Err(anyhow::anyhow!("the server ended")) }).await.is_err());
+
+    let (host, health) = host_of("pintle-key");
+    let working = tokio::spawn(host.work_until(std::future::pending()));
+    tokio::time::sleep(LONG).await;
+    // Its tasks end, and nobody has told the host to.
+    health.readiness.0.get().unwrap().stop();
+    assert!(working.await.unwrap().is_err());
 }

@@ -1,7 +1,8 @@
 //! The requests of a pass to the API server.
 
 use pintle_core::{
-    ApiError, Applied, Apply, EvictionWrite, FinalizerWrite, Observed, object, readiness, reasons, reconciler,
+    ApiError, Applied, Apply, EvictionWrite, FinalizerWrite, Observed, Priority, Uid, object, readiness,
+    reasons, reconciler,
 };
 use pintle_kubernetes::{Cluster, Projection, Resource};
 use pintle_runtime::clock;
@@ -99,18 +100,23 @@ impl Work {
             self.children()?.get_metadata(&resource, reference).await?
         };
         let found = live.map(|live| self.observed(reference, live));
+        let (uid, reconciler) = (object::uid(&self.root), self.binding.reconciler.as_str());
         let mut state = self.shared.state();
         match &found {
-            // An object of somebody else belongs into no cache, and is not kept.
             Some(child)
-                if child.reconciler_label.is_some()
-                    || child.is_owned_by(pintle_core::object::uid(&self.root)) =>
+                if child.reconciler_label.as_deref() == Some(reconciler) || child.is_owned_by(uid) =>
             {
                 state.children.wrote(child.clone());
             }
+            // Of a child of another Reconciler this one reads other fields. Its watch brings it.
             Some(_) => {}
             None => {
-                state.children.gone(reference, None);
+                let mut concerned = state.children.gone(reference, None);
+                concerned.remove(&Uid::new(uid));
+                // Their watch will find nothing to forget.
+                if state.enqueue_by_uid(concerned, Priority::Edit) {
+                    self.shared.work.notify_one();
+                }
             }
         }
         Ok(found)
@@ -183,7 +189,7 @@ impl Work {
         drop(state);
         if changed {
             // The guest's own status fields are its memory. Now that they are written, its answer may be another one.
-            self.shared.enqueue_root(&kind, &RootKey::of(&self.root), pintle_core::Priority::Background);
+            self.shared.enqueue_root(&kind, &RootKey::of(&self.root), Priority::Background);
         }
         Ok(())
     }

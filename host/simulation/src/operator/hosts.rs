@@ -107,7 +107,10 @@ impl Operate for Hosts {
         };
         let stop = Arc::new(Notify::new());
         let stopped = Arc::clone(&stop);
-        let task = life.spawner.spawn(host.work_until(async move { stopped.notified().await }));
+        let task = life.spawner.spawn(host.work_until(async move {
+            stopped.notified().await;
+            Ok(())
+        }));
         Host { stop, task, readiness }
     }
 

@@ -31,8 +31,10 @@ impl World {
         let merges = |target: &ObjectRef, patch: Value| self.somebody(&merge(target, patch)).is_ok();
         let edits = || changes(&seen.body).into_iter().any(|patch| merges(&written, patch));
         let Some(root) = self.root_of(&written) else {
-            // Objects that hosts patch without owning them are edited, but not deleted: whoever deletes such an object means it.
-            let is_patched = what == OnWrite::Edit && !written.api_version.starts_with("pintle.dev/");
+            // Objects that hosts patch without owning them are edited, but not deleted: whoever deletes such an object means it. So does
+            // whoever sets a field that no host may force.
+            let is_own = written.api_version.starts_with("pintle.dev/");
+            let is_patched = what == OnWrite::Edit && seen.force && !is_own;
             return (is_patched && edits()).then_some(Troubled::Request(seen.number));
         };
         if matches!(what.class(), Class::BadSwap | Class::BrokenSwap) {

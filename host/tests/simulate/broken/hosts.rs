@@ -32,6 +32,15 @@ pub(crate) const HOSTS: &[BrokenHost] = &[
             None
         })
     }),
+    // A patch overrides what others have set, although no grant says so.
+    host("forces-patches", "scenarios/patches-of-two.yaml", Property::NoForeignHarm, || {
+        requests(|_, sent| {
+            if is_apply(sent) && root_of_child(sent).is_none() {
+                sent.path = sent.path.replace("force=false", "force=true");
+            }
+            None
+        })
+    }),
     // Each write of a status says something else, which brings the root back.
     host("status-loop", "scenarios/darkroom.yaml", Property::Converges, || {
         requests(|seam, sent| {

@@ -88,6 +88,8 @@ pub(crate) fn binding() -> Binding {
     };
     grants.children.push(grant);
     kinds.insert(Kind::new("example.com/v1", "Undeclared"), KindInfo { namespaced: true });
+    grants.services.types.push("NodePort".into());
+    grants.ingress_annotations = vec!["nginx.ingress.kubernetes.io/proxy-body-size".into()];
     powers(&mut manifest, &mut grants);
     Binding {
         reconciler: "shop".into(),
@@ -228,8 +230,12 @@ pub(crate) fn judge(binding: &Binding, answer: Value) -> Result<Allowed, Vec<Vio
 
 /// The same, with those that are counted alone.
 pub(crate) fn judge_all(binding: &Binding, answer: Value) -> Result<Allowed, Violations> {
-    let root = root();
-    gate::gate(&binding.context(&root), serde_json::from_value(answer).expect("the answer is a response"))
+    judge_for(binding, &root(), answer)
+}
+
+/// The same for another root.
+pub(crate) fn judge_for(binding: &Binding, root: &Value, answer: Value) -> Result<Allowed, Violations> {
+    gate::gate(&binding.context(root), serde_json::from_value(answer).expect("the answer is a response"))
 }
 
 /// Sets the value at a JSON pointer, making the maps on the way; `-` at the end appends to a list.

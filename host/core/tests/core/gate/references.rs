@@ -3,7 +3,7 @@
 use pintle_core::{reasons, reconciler::ReferenceGrant};
 use serde_json::{Value, json};
 
-use crate::gate::fixture::{binding, good, judge, set};
+use crate::gate::fixture::{binding, good, judge, judge_for, root, set};
 
 const VOLUME: &str = "/children/0/object/spec/template/spec/volumes/0";
 
@@ -26,11 +26,12 @@ fn verdict(grant: Option<ReferenceGrant>, answer: Value) -> Result<(), Vec<&'sta
 }
 
 fn by_name(kind: &str, name: &str) -> Option<ReferenceGrant> {
-    Some(ReferenceGrant { kind: kind.into(), name: Some(name.into()), from_root: None })
+    Some(ReferenceGrant { kind: kind.into(), name: Some(name.into()), ..ReferenceGrant::default() })
 }
 
 fn from_root(path: &str) -> Option<ReferenceGrant> {
-    Some(ReferenceGrant { kind: "Secret".into(), name: None, from_root: Some(path.into()) })
+    let from_root = Some(path.into());
+    Some(ReferenceGrant { kind: "Secret".into(), from_root, ..ReferenceGrant::default() })
 }
 
 fn assert_refused(verdict: Result<(), Vec<&'static str>>) {
@@ -45,6 +46,36 @@ fn a_reference_that_is_granted_by_name_passes_and_another_does_not() {
     let claim = json!({"name": "a", "persistentVolumeClaim": {"claimName": "disk"}});
     assert_refused(verdict(None, referring_to(claim.clone())));
     assert_eq!(verdict(by_name("PersistentVolumeClaim", "disk"), referring_to(claim)), Ok(()));
+}
+
+#[test]
+fn a_granted_name_holds_in_the_roots_namespace_or_where_the_root_has_none_in_the_one_that_the_grant_names() {
+    let verdict = |scope: Option<&str>, namespace: Option<&str>, grant: Option<ReferenceGrant>| {
+        let mut binding = binding();
+        for children in &mut binding.grants.children {
+            children.namespaces = vec!["stock".into()];
+        }
+        let namespace = namespace.map(Into::into);
+        let grants = grant.map(|grant| ReferenceGrant { namespace, ..grant });
+        binding.grants.pod_templates.references.extend(grants);
+        let (mut root, mut answer) = (root(), secret("by-root"));
+        root["metadata"]["namespace"] = json!(scope);
+        for index in 0..5 {
+            set(&mut answer, &format!("/children/{index}/object/metadata/namespace"), json!("stock"));
+        }
+        let found = judge_for(&binding, &root, answer).map(|_| ());
+        found.map_err(|found| found.listed().iter().map(|violation| violation.reason).collect::<Vec<_>>())
+    };
+    for grant in [by_name("Secret", "by-root"), from_root("spec.credentials[].name")] {
+        assert_eq!(verdict(Some("stock"), None, grant.clone()), Ok(()));
+        assert_eq!(verdict(Some("stock"), Some("stock"), grant.clone()), Ok(()));
+        assert_refused(verdict(Some("stock"), Some("shops"), grant.clone()));
+        assert_refused(verdict(Some("shops"), None, grant.clone()));
+        assert_refused(verdict(Some("shops"), Some("stock"), grant.clone()));
+        assert_refused(verdict(None, None, grant.clone()));
+        assert_refused(verdict(None, Some("shops"), grant.clone()));
+        assert_eq!(verdict(None, Some("stock"), grant), Ok(()));
+    }
 }
 
 #[test]

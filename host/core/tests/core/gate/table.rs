@@ -216,7 +216,7 @@ fn openings() -> Vec<Row> {
         service(SERVICE_TYPE_NOT_GRANTED, "type", "type", json!("ExternalName")),
         service(EXTERNAL_IPS_NOT_GRANTED, "externalIPs", "externalIPs", json!(["1.2.3.4"])),
     ];
-    for key in ["nginx.ingress.kubernetes.io/configuration-snippet", "nginx.org/Server-Snippets"] {
+    for key in ["nginx.ingress.kubernetes.io/auth-url", "nginx.org/Server-Snippets"] {
         rows.push(row(
             INGRESS_ANNOTATION_NOT_GRANTED,
             &format!("children[2].object.metadata.annotations[{key}]"),

@@ -1,7 +1,7 @@
 //! Somebody changes the key of an item that we own.
 
 use pintle_core::ApiError;
-use pintle_wit::{Cause, Response};
+use pintle_wit::{Cause, Child, Response};
 use serde_json::{Value, json};
 
 use crate::pass::{
@@ -173,4 +173,32 @@ fn a_child_that_changes_between_the_look_and_the_claim_is_put_right_all_the_same
     assert_eq!(run.steps.iter().filter(|step| *step == "claim Service web").count(), 3, "{:?}", run.steps);
     assert!(run.done.ready && run.done.wake.retry.is_none());
     assert_eq!(listeners(&world), json!([item(80, "http", "http")]));
+}
+
+#[test]
+fn a_webhook_that_answers_409_is_asked_a_few_times_and_not_for_ever() {
+    let mut world = World::new();
+    world.settle(&shop());
+    replace(&mut world, &[item(81, "http", "http")]);
+    for _ in 0..20 {
+        world.api.fail("apply Service web", Fault::Refuse(error(409, "Conflict", "not now")));
+    }
+    let run = world.pass(&shop());
+    let tried = run.steps.iter().filter(|step| *step == "update Service web").count();
+    assert!(tried == 4 && !run.done.ready, "{tried}: {:?}", run.steps);
+}
+
+#[test]
+fn a_child_is_inspected_although_the_name_of_another_is_looked_at_first() {
+    let mut world = World::new();
+    let mut both = shop();
+    both.children.push(Child::new("side", service("side", 30011)));
+    world.settle(&both);
+    replace(&mut world, &[item(81, "http", "another")]);
+    world.api.objects.remove(&reference("Service", "side"));
+    world.api.fail("apply Service web", Fault::Refuse(duplicate()));
+    world.api.fail("apply Service side", Fault::Refuse(error(409, "Conflict", "it was modified")));
+    let run = world.pass(&both);
+    assert!(run.steps.iter().any(|step| step == "claim Service web"), "{:?}", run.steps);
+    assert!(run.done.ready, "{}", world.status());
 }

@@ -186,7 +186,8 @@ fn a_pod_refers_to_its_own_namespace_and_a_field_of_the_root_reaches_no_further(
     world.pass(&answer(vec![secret("keys", "a"), pods("keys")]));
     assert_eq!(world.says("Ready"), no("ReferenceNotGranted"));
     world.edit_root("spec.secret", json!("precious"));
-    let grant = ReferenceGrant { kind: "Secret".into(), name: None, from_root: Some("spec.secret".into()) };
+    let from_root = Some("spec.secret".into());
+    let grant = ReferenceGrant { kind: "Secret".into(), from_root, ..ReferenceGrant::default() };
     world.binding.grants.pod_templates.references.push(grant);
     world.pass(&answer(vec![pods("precious")]));
     assert_eq!(world.says("Ready"), no("ReferenceNotGranted"));

@@ -81,7 +81,8 @@ fn a_patch_that_stays_is_applied_once_and_leaves_no_trace_in_the_root() {
     assert_eq!(run.done.counts.patched, 1);
     assert_eq!(annotations(&world, &target), json!({"other": "1", "a/b": "1"}));
     let owner = &world.api.objects[&target]["metadata"]["managedFields"][0];
-    assert_eq!(owner["manager"], "pintle-shop.shop", "a manager of the root's own");
+    let manager = owner["manager"].as_str().unwrap();
+    assert!(manager.starts_with("pintle-Shop-"), "a manager of the root's own: {manager}");
     assert!(world.status()["pintle"].get("patched").is_none());
     assert!(world.api.objects[&world.root]["metadata"].get("finalizers").is_none());
 
@@ -100,6 +101,7 @@ fn a_patch_that_stays_is_applied_once_and_leaves_no_trace_in_the_root() {
 #[test]
 fn a_patch_that_somebody_undoes_is_put_right() {
     let mut world = world();
+    world.binding.grants.patches[0].force = true;
     let target = add_target(&mut world);
     world.pass(&patch("1", "Leave"));
     world.api.edit(&target, "spec.replicas", json!(7));
@@ -194,25 +196,18 @@ fn a_field_that_somebody_else_has_set_is_a_conflict_and_stays_theirs() {
 }
 
 #[test]
-fn what_somebody_else_has_set_is_set_over_only_where_the_grant_says_so_or_it_was_ours() {
+fn what_somebody_else_has_set_is_set_over_only_where_the_grant_says_so() {
     let mut world = world();
-    let target = add_target(&mut world);
+    add_target(&mut world);
     let force = |world: &mut World, value: &str| {
         world.binding.digest = value.into();
         world.pass(&patch(value, "Leave"));
         world.api.last_patch_forced
     };
-    let disown = |world: &mut World| {
-        let live = world.api.objects.get_mut(&target).unwrap();
-        live["metadata"].as_object_mut().unwrap().remove("managedFields");
-    };
     assert_eq!(force(&mut world, "1"), Some(false), "the first time");
-    assert_eq!(force(&mut world, "2"), Some(true), "it is ours");
-    disown(&mut world);
-    assert_eq!(force(&mut world, "3"), Some(false));
-    disown(&mut world);
+    assert_eq!(force(&mut world, "2"), Some(false), "another field of the object may be theirs by now");
     world.binding.grants.patches[0].force = true;
-    assert_eq!(force(&mut world, "4"), Some(true));
+    assert_eq!(force(&mut world, "3"), Some(true));
 }
 
 #[test]

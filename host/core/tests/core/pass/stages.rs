@@ -235,3 +235,17 @@ impl AlsoStages for Response {
         self
     }
 }
+
+/// Where each stage looks at all before it, once for each that is applied, this takes minutes.
+#[test]
+fn five_hundred_stages_of_one_child_each_are_one_pass() {
+    let mut world = world();
+    world.binding.limits.children = 500;
+    let mut maps = answer((0..500).map(|number| config_map(&format!("map-{number}"), "a")).collect());
+    for (child, stage) in maps.children.iter_mut().zip(0..) {
+        child.stage = stage;
+    }
+    let run = world.pass(&maps);
+    assert_eq!(run.done.counts.created, 500);
+    assert!(run.done.ready, "{:?}", run.steps.last());
+}

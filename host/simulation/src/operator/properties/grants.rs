@@ -2,16 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use pintle_core::object::at;
 use pintle_simulator::{Record, Snapshot, Verb};
 use serde_json::Value;
 
 /// What a Reconciler may do to objects that no host made.
 pub(super) struct Grant {
+    /// How the field managers of its roots' patches begin.
     manager: String,
-    /// The kinds that it may patch, as apiVersion and kind, with the fields.
-    patches: Vec<(String, String, Vec<Vec<String>>)>,
+    patches: Vec<Patch>,
     evicts: bool,
+}
+
+/// What it may patch.
+struct Patch {
+    api_version: String,
+    kind: String,
+    fields: Vec<Vec<String>>,
+    force: bool,
 }
 
 /// What the Reconcilers granted at any time of the run.
@@ -27,15 +34,15 @@ pub(super) fn grants(records: &[Record], snapshot: &Snapshot) -> Vec<Grant> {
     let shown = shown.chain(there.map(|(_, object)| object));
     let news = shown.filter(|object| seen.insert(object["spec"].to_string()));
     news.map(|object| {
-        let name = at(object, &["metadata", "name"]).and_then(Value::as_str).unwrap_or_default();
-        let manager = at(object, &["spec", "fieldManager"]).and_then(Value::as_str);
+        let kind = object["spec"]["for"]["kind"].as_str().unwrap_or_default();
         let granted = &object["spec"]["grants"];
         let patch = |grant: &Value| {
             let text = |key: &str| grant[key].as_str().unwrap_or_default().to_owned();
-            (text("apiVersion"), text("kind"), texts(&grant["fields"]))
+            let (fields, force) = (texts(&grant["fields"]), grant["force"] == true);
+            Patch { api_version: text("apiVersion"), kind: text("kind"), fields, force }
         };
         Grant {
-            manager: manager.map_or_else(|| format!("pintle-{name}"), Into::into),
+            manager: format!("pintle-{kind}-"),
             patches: granted["patches"].as_array().into_iter().flatten().map(patch).collect(),
             evicts: granted["evictions"] == true || granted["podDeletions"] == true,
         }
@@ -52,15 +59,15 @@ impl Grant {
                 && (record.seen.verb == Verb::Delete
                     || record.seen.subresource.as_deref() == Some("eviction"));
         }
-        let of_root = record.seen.manager.as_ref().and_then(|manager| manager.strip_prefix(&self.manager));
-        let (Some(after), true) = (&record.after, of_root.is_some_and(|rest| rest.starts_with('.'))) else {
-            return false;
-        };
+        let is_of_root =
+            record.seen.manager.as_ref().is_some_and(|manager| manager.starts_with(&self.manager));
+        let (Some(after), true) = (&record.after, is_of_root) else { return false };
         let mut changed = Vec::new();
         differing(before, after, &mut Vec::new(), &mut changed);
-        self.patches.iter().any(|(api_version, kind, fields)| {
+        self.patches.iter().any(|Patch { api_version, kind, fields, force }| {
             before["apiVersion"] == api_version.as_str()
                 && before["kind"] == kind.as_str()
+                && (*force || !record.seen.force)
                 && changed.iter().all(|path| fields.iter().any(|field| path.starts_with(field)))
         })
     }

@@ -17,6 +17,9 @@
 //! * Embedded objects whose metadata cannot be read are refused when they are validated, and not when they are decoded. Their metadata is
 //!   checked for its types alone.
 //! * A bound of whole numbers that has a fraction is cut to a whole number, and is not an error.
+//!
+//! Guests are hostile, so a guest's schema is held to the bounds that the schema of its config has. Its bytes and its depth are those of a
+//! manifest, which has no `$ref` here to grow by.
 
 mod cost;
 mod defaults;
@@ -24,6 +27,7 @@ mod embedded;
 mod format;
 mod lists;
 mod node;
+mod patterns;
 mod prune;
 mod rule;
 mod rules;
@@ -34,16 +38,34 @@ use std::{fmt, sync::Arc};
 use pintle_wit::Cause;
 use serde_json::Value;
 
-use self::node::Node;
-use crate::cause::invalid_null;
+use self::node::{Node, Walk};
+use crate::{
+    cause::invalid_null,
+    config_schema::{NODES_MAX, PATTERN_BYTES_MAX, PATTERNS_MAX},
+};
 
 /// A compiled schema. A clone is the same schema.
 #[derive(Clone, Debug)]
 pub struct Structural {
     root: Arc<Node>,
+    bounds: Bounds,
 }
 
-/// Something in a schema that the API server observes and this program does not, with its place.
+/// How much a schema may have in it.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    nodes: usize,
+    patterns: usize,
+    pattern_bytes: usize,
+}
+
+impl Bounds {
+    const GUEST: Self = Self { nodes: NODES_MAX, patterns: PATTERNS_MAX, pattern_bytes: PATTERN_BYTES_MAX };
+    /// A pattern may be as large as the `regex` crate has it.
+    const NONE: Self = Self { nodes: usize::MAX, patterns: usize::MAX, pattern_bytes: 10 << 20 };
+}
+
+/// Something in a schema that the API server observes and this program does not, with its place; or a bound that it exceeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported(pub String);
 
@@ -68,14 +90,26 @@ const NOT_CHECKED: &str = "some validation rules were not checked because the ob
                            validation";
 
 impl Structural {
-    /// Compiles an `openAPIV3Schema`.
+    /// Compiles the schema of a guest, which the bounds above hold for.
     ///
     /// # Errors
-    /// The schema has a keyword, a format, a pattern or a rule that is not evaluated here.
+    /// The schema has a keyword, a format, a pattern or a rule that is not evaluated here, or more than a guest may have.
     pub fn compile(schema: &Value) -> Result<Self, Unsupported> {
-        let mut root = Node::compile(schema, "")?;
+        Self::within(Bounds::GUEST, schema)
+    }
+
+    /// Compiles the `openAPIV3Schema` of a CRD, which an administrator has applied.
+    ///
+    /// # Errors
+    /// As [`Self::compile`], without bounds.
+    pub fn of_crd(schema: &Value) -> Result<Self, Unsupported> {
+        Self::within(Bounds::NONE, schema)
+    }
+
+    fn within(bounds: Bounds, schema: &Value) -> Result<Self, Unsupported> {
+        let mut root = Walk::new(bounds).node(schema, "")?;
         prune_defaults(&mut root);
-        Ok(Self { root: Arc::new(root) })
+        Ok(Self { root: Arc::new(root), bounds })
     }
 
     /// Removes the fields that the schema does not have, and returns their paths, sorted: `spec.ports[0].nmae`. Those in the
@@ -99,7 +133,7 @@ impl Structural {
     /// The same for an object in which other errors were found, for instance in its metadata. They come first in the result. If the values
     /// of an object do not fit, its rules are not evaluated.
     pub fn validate_after(&self, mut found: Vec<Cause>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-        found.extend(values::misfits(&self.root, object, old));
+        found.extend(patterns::within(self.bounds, || values::misfits(&self.root, object, old)));
         found.extend(embedded::misfits(&self.root, object));
         if old.is_none_or(|old| lists::duplicates(&self.root, old).is_empty()) {
             found.extend(lists::duplicates(&self.root, object));
@@ -107,7 +141,9 @@ impl Structural {
         if self.root.has_rules {
             match found.iter().any(|cause| BLOCKING.contains(&cause.reason.as_str())) {
                 true => found.push(invalid_null(NOT_CHECKED)),
-                false => found.extend(rules::broken(&self.root, object, old)),
+                false => {
+                    found.extend(patterns::within(self.bounds, || rules::broken(&self.root, object, old)));
+                }
             }
         }
         let mut once: Vec<Cause> = Vec::with_capacity(found.len());

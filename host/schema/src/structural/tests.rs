@@ -365,6 +365,42 @@ fn a_rule_that_would_cost_too_much_is_not_evaluated() {
 }
 
 #[test]
+fn the_schema_of_a_guest_is_held_to_the_bounds_of_its_config() {
+    let fields = |count: usize, node: &dyn Fn(usize) -> Value| {
+        let fields: serde_json::Map<String, Value> =
+            (0..count).map(|field| (format!("f{field}"), node(field))).collect();
+        json!({"properties": fields})
+    };
+    let rules: Vec<Value> = (0..NODES_MAX / 4).map(|_| json!({"rule": "true"})).collect();
+    for (schema, what) in [
+        (fields(NODES_MAX, &|_| json!({})), "more than 10000 schemas"),
+        (json!({"enum": (0..NODES_MAX).collect::<Vec<_>>()}), "more than 10000 schemas"),
+        (fields(PATTERNS_MAX + 1, &|field| json!({"pattern": field.to_string()})), "more than 100 different"),
+        (json!({"pattern": r"\w{3}"}), "a pattern of more than 64 KiB when it is compiled in the schema"),
+    ] {
+        assert!(Structural::compile(&schema).unwrap_err().0.starts_with(what), "{what}");
+        assert!(Structural::of_crd(&schema).is_ok(), "{what}");
+    }
+    assert!(Structural::compile(&json!({"x-kubernetes-validations": rules})).is_err());
+    Structural::compile(&fields(NODES_MAX - 1, &|_| json!({"pattern": "^a$"}))).unwrap();
+}
+
+#[test]
+fn a_pattern_of_a_rule_is_no_larger_than_another_and_a_validation_has_few_of_them() {
+    let structural =
+        compile(json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-validations": [
+            {"rule": "self.all(x, x.matches(x) && x.find(x) == x && x.findAll(x) == [x])", "message": "all"},
+        ]}));
+    let told = |items: Vec<String>| told(&structural, json!(items), None).join(" ");
+    assert_eq!(told((0..PATTERNS_MAX).map(|item| item.to_string()).collect()), "");
+    assert!(told(vec!["1*".into()]).ends_with("Invalid value: all"));
+    let many = told((0..=PATTERNS_MAX).map(|item| item.to_string()).collect());
+    assert!(many.contains("there are more than 100 different patterns"), "{many}");
+    let large = told(vec![r"\w{3}".into()]);
+    assert!(large.contains("is no pattern, or too large"), "{large}");
+}
+
+#[test]
 fn an_address_is_taken_apart() {
     let structural = compile(json!({"type": "string", "x-kubernetes-validations": [
         {"rule": "isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHostname() != ''", "message": "an address"},

@@ -10,6 +10,7 @@ use serde_json::{Number, Value};
 use super::{
     format::Format,
     node::{Additional, Node},
+    patterns,
 };
 use crate::cause::{float, invalid, not_supported, quoted, required, too_long, too_many, type_invalid};
 
@@ -111,8 +112,8 @@ fn of_text(node: &Node, value: &Value, text: &str, path: &str, found: &mut Vec<C
         found.push(too_long(path, most));
     } else if let Some(least) = words.min_length.filter(|least| length < *least) {
         found.push(wrong(value, path, &format!("should be at least {least} chars long")));
-    } else if let Some((pattern, read)) = &node.pattern
-        && !read.is_match(text)
+    } else if let Some(pattern) = &node.pattern
+        && !patterns::with(pattern, |pattern| pattern.is_match(text)).unwrap_or_default()
     {
         found.push(wrong(value, path, &format!("should match '{pattern}'")));
     }

@@ -251,6 +251,17 @@ fn several_schemas_of_one_place_all_count() {
     );
 }
 
+/// If a schema were checked twice at each level, this test would not end.
+#[test]
+fn schemas_within_schemas_are_checked_once_each() {
+    for combined in ["anyOf", "oneOf", "allOf"] {
+        let node = (0..60).fold(json!({"maximum": 1}), |node, _| json!({combined: [node]}));
+        let causes = told(&compile(node), json!(2), None);
+        let last = "FieldValueInvalid spec: Invalid value: 2: spec in body should be less than or equal to 1";
+        assert!(causes.contains(&last.to_owned()), "{combined}: {causes:?}");
+    }
+}
+
 #[test]
 fn what_has_not_changed_is_not_held_against_an_object() {
     let widget = widget();

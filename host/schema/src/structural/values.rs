@@ -224,35 +224,39 @@ fn of_map(
 
 /// Checks the schemas that are combined for one value.
 fn compose(node: &Node, value: &Value, old: Option<&Value>, path: &str, found: &mut Vec<Cause>) {
-    let misfits = |node: &Node| {
-        let mut found = Vec::new();
-        check(node, value, old, path, &mut found);
-        found
+    // Each is checked once: what is within it is checked again with it.
+    let each = |branches: &[Node]| -> Vec<Vec<Cause>> {
+        let misfits = |branch| {
+            let mut found = Vec::new();
+            check(branch, value, old, path, &mut found);
+            found
+        };
+        branches.iter().map(misfits).collect()
     };
     // An error about the whole value has no field. Its path is in the message.
     let whole = |why: &str| invalid("", &"".into(), &format!("{} {why}", quoted(path)));
+    // The errors of the first schema are reported as well.
     let mut told = Vec::new();
-    if !node.any_of.is_empty() && !node.any_of.iter().any(|branch| misfits(branch).is_empty()) {
+    let any = each(&node.any_of);
+    if !any.is_empty() && !any.iter().any(Vec::is_empty) {
         found.push(whole("must validate at least one schema (anyOf)"));
-        told.extend(node.any_of.first());
+        told.extend(any.into_iter().next());
     }
-    if !node.one_of.is_empty() {
-        match node.one_of.iter().filter(|branch| misfits(branch).is_empty()).count() {
-            1 => {}
-            0 => {
-                found.push(whole("must validate one and only one schema (oneOf). Found none valid"));
-                told.extend(node.one_of.first());
-            }
-            several => found.push(whole(&format!(
-                "must validate one and only one schema (oneOf). Found {several} valid alternatives"
-            ))),
+    let one = each(&node.one_of);
+    match one.iter().filter(|causes| causes.is_empty()).count() {
+        0 if !one.is_empty() => {
+            found.push(whole("must validate one and only one schema (oneOf). Found none valid"));
+            told.extend(one.into_iter().next());
         }
+        0 | 1 => {}
+        several => found.push(whole(&format!(
+            "must validate one and only one schema (oneOf). Found {several} valid alternatives"
+        ))),
     }
-    // The errors of the first branch are reported as well.
-    found.extend(told.into_iter().flat_map(&misfits));
-    let of_all: Vec<Vec<Cause>> = node.all_of.iter().map(&misfits).collect();
-    let broken = of_all.iter().filter(|causes| !causes.is_empty()).count();
-    found.extend(of_all.into_iter().flatten());
+    found.extend(told.into_iter().flatten());
+    let all = each(&node.all_of);
+    let broken = all.iter().filter(|causes| !causes.is_empty()).count();
+    found.extend(all.into_iter().flatten());
     match broken {
         0 => {}
         all if all == node.all_of.len() => {
@@ -260,7 +264,7 @@ fn compose(node: &Node, value: &Value, old: Option<&Value>, path: &str, found: &
         }
         _ => found.push(whole("must validate all the schemas (allOf)")),
     }
-    if node.not.as_ref().is_some_and(|node| misfits(node).is_empty()) {
+    if node.not.as_deref().is_some_and(|not| each(std::slice::from_ref(not)).iter().all(Vec::is_empty)) {
         found.push(whole("must not validate the schema (not)"));
     }
 }

@@ -5,7 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{Bounds, Unsupported, format::Format, rule::Rule};
+use super::{
+    Bounds, Unsupported,
+    format::Format,
+    found::{Counted, Found},
+    lists,
+    rule::Rule,
+};
 use crate::pattern;
 
 /// The keywords of one place, as they stand in the schema.
@@ -246,11 +252,21 @@ impl Node {
         }
     }
 
-    /// The item of an older list that is the same item as this one.
-    pub(super) fn old_item<'a>(&self, old: Option<&'a Value>, item: &Value) -> Option<&'a Value> {
-        let List::Map(keys) = &self.list else { return None };
-        let is_same = |other: &&Value| keys.iter().all(|key| other.get(key) == item.get(key));
-        old?.as_array()?.iter().find(is_same)
+    /// The items of an older list with the same keys as these, in their order.
+    pub(super) fn old_items<'a>(
+        &self,
+        old: Option<&'a Value>,
+        items: &[Value],
+        found: &mut Found,
+    ) -> Counted<Vec<Option<&'a Value>>> {
+        let (List::Map(keys), Some(Value::Array(olds))) = (&self.list, old) else {
+            return Ok(vec![None; items.len()]);
+        };
+        found.spend(keys.len().saturating_mul(items.len() + olds.len()))?;
+        // Of several with the same keys, the first counts.
+        let by_keys: BTreeMap<String, &Value> =
+            olds.iter().rev().map(|old| (lists::key(keys, old).to_string(), old)).collect();
+        Ok(items.iter().map(|item| by_keys.get(&lists::key(keys, item).to_string()).copied()).collect())
     }
 }
 

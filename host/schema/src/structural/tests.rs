@@ -375,6 +375,36 @@ fn a_rule_that_would_cost_too_much_is_not_evaluated() {
     );
 }
 
+/// If the steps were not counted, these would take hours, or all memory.
+#[test]
+fn a_validation_counts_its_steps() {
+    let branches: Vec<Value> = vec![json!({"items": {"type": "integer"}}); 3_000];
+    let loops = (0..30).fold("true".to_owned(), |rule, level| format!("self.all(x{level}, {rule})"));
+    for (schema, list) in [
+        (json!({"oneOf": branches}), json!(vec![1; 100_000])),
+        (json!({"items": {"enum": ["x".repeat(100_000)]}}), json!(vec![1; 100_000])),
+        (json!({"type": "array", "x-kubernetes-validations": [{"rule": loops}]}), json!([])),
+    ] {
+        let told = told(&compile(schema), list, None);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].contains("takes more than 10000000 steps"), "{told:?}");
+    }
+}
+
+/// If each item were looked for in the whole list, this would take minutes.
+#[test]
+fn the_items_of_a_long_keyed_list_are_compared_with_what_they_were() {
+    let list = compile(
+        json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+        "items": {"type": "object", "properties": {"k": {"type": "integer"}, "v": {"type": "integer", "maximum": 1}}}}),
+    );
+    let items = |v: u32| (0..50_000).map(|k| json!({"k": k, "v": v})).collect::<Vec<_>>();
+    let mut new = items(2);
+    new.reverse();
+    assert_eq!(told(&list, json!(new), Some(json!(items(2)))), Vec::<String>::new());
+    assert_eq!(told(&list, json!(new), Some(json!(items(2)[1..].to_vec()))).len(), 1);
+}
+
 #[test]
 fn the_schema_of_a_guest_is_held_to_the_bounds_of_its_config() {
     let fields = |count: usize, node: &dyn Fn(usize) -> Value| {

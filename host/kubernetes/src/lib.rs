@@ -10,6 +10,7 @@ mod finalizers;
 mod hold;
 pub mod items;
 pub mod observer;
+mod pages;
 mod prompt;
 mod reading;
 mod reduced;
@@ -99,9 +100,9 @@ impl Cluster {
         &self.hold
     }
 
-    /// The client, for watches.
+    /// The client for watches: each of its lists comes in pages of few bytes.
     pub fn client(&self) -> Client {
-        self.client.clone()
+        pages::bounded(&self.client)
     }
 
     /// Reads an object; `None` if it does not exist.

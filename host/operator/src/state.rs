@@ -92,6 +92,8 @@ pub(crate) struct State {
 /// How the children of a Reconciler are read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Reading {
+    /// The kind of their roots.
+    pub(crate) root_kind: Kind,
     /// The field manager whose fields are ours.
     pub(crate) manager: String,
     /// The kinds that its guest observes.

@@ -2,7 +2,7 @@
 
 mod kept;
 
-use pintle_wit::{Condition, ConditionStatus, ObjectRef, Readiness, names};
+use pintle_wit::{Condition, ConditionStatus, Kind, ObjectRef, Readiness, bounded, names};
 use serde_json::Value;
 
 use crate::{
@@ -14,6 +14,10 @@ pub use kept::{Kept, Names, Uid};
 
 /// The longest kind and name of a controller, in bytes: a kind has 63 and a name 253.
 const CONTROLLER_NAME_BYTES_MAX: usize = 320;
+
+/// The longest uid of a controller, and the longest annotation of ours, in bytes. Whoever may write the object may write longer ones, which
+/// are none.
+const TEXT_BYTES_MAX: usize = 256;
 
 /// A child as it was last seen: a small fixed part, and the object itself only if the guest wants to observe it. Passes work with this
 /// form. Between passes a child is stored as [`Kept`].
@@ -61,14 +65,17 @@ impl Observed {
     /// Reduces a live object. `observe` keeps what a guest would see of it.
     pub fn of(live: &Value, manager: &str, observe: bool) -> Self {
         let label = |key: &str| object::text(live, &["metadata", "labels", key]).map(Into::into);
-        let annotation = |key: &str| object::text(live, &["metadata", "annotations", key]).map(Into::into);
+        let annotation = |key: &str| {
+            let text = object::text(live, &["metadata", "annotations", key]);
+            text.filter(|text| text.len() <= TEXT_BYTES_MAX).map(Into::into)
+        };
         let entry = managed::entry(live, manager, None).cloned();
         let labels = entry.as_ref().and_then(|entry| object::at(entry, &["f:metadata", "f:labels"]));
         Self {
             reference: object::reference(live),
             uid: object::uid(live).into(),
             resource_version: object::text(live, &["metadata", "resourceVersion"]).unwrap_or_default().into(),
-            controller: controller(live).map(Into::into),
+            controller: controller(live).map(|uid| bounded(uid, TEXT_BYTES_MAX)),
             controller_name: controller_name(live),
             root_label: label(names::LABEL_ROOT),
             reconciler_label: label(names::LABEL_RECONCILER),
@@ -85,6 +92,12 @@ impl Observed {
             conditions: conditions(live),
             object: observe.then(|| crate::request::project(live)),
         }
+    }
+
+    /// Keeps only the metadata: enough of an object that somebody has given our labels, and that no root has.
+    #[must_use]
+    pub fn without_content(self) -> Self {
+        Self { entry: None, object: None, conditions: Vec::new(), ready: Ready::default(), ..self }
     }
 
     /// Whether this object is provably a child of the root with this uid. Its controller is the proof, not its labels.
@@ -178,6 +191,15 @@ impl Observed {
             _ => true,
         }
     }
+}
+
+/// Whether an object's controller is of this kind, in any version.
+pub fn is_controlled_by(live: &Value, kind: &Kind) -> bool {
+    controller_reference(live).is_some_and(|owner| {
+        let text = |key: &str| object::text(owner, &[key]).unwrap_or_default();
+        let named = Kind::new(text("apiVersion"), text("kind"));
+        named.kind == kind.kind && named.group() == kind.group()
+    })
 }
 
 /// The uid of an object's controller.

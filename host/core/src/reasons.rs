@@ -214,6 +214,8 @@ words! {
     pub const PRUNING: &str = "Pruning";
     /// The host could not write the request to the guest as JSON.
     pub const REQUEST_INVALID: &str = "RequestInvalid";
+    /// The root is too large to be kept, or there is no room for it beside the others.
+    pub const ROOT_TOO_LARGE: &str = "RootTooLarge";
     /// The field of the root that names the account is empty, or names none that can be.
     pub const SERVICE_ACCOUNT_INVALID: &str = "ServiceAccountInvalid";
     /// A stage waits for children of the stages before it.

@@ -10,6 +10,7 @@ mod finalizers;
 mod hold;
 pub mod items;
 pub mod observer;
+mod pages;
 mod prompt;
 mod reading;
 mod reduced;
@@ -99,9 +100,10 @@ impl Cluster {
         &self.hold
     }
 
-    /// The client for watches: an answer that does not begin in time is an error, as [`prompt`] says.
+    /// The client for watches: each of its lists comes in pages of few bytes, and an answer that does not begin in time is an error, as
+    /// [`prompt`] says.
     pub fn client(&self) -> Client {
-        prompt(&self.client)
+        pages::bounded(&prompt(&self.client))
     }
 
     /// Reads an object; `None` if it does not exist.

@@ -116,12 +116,25 @@ pub struct QuantityError;
 pub fn quantity(text: &str) -> Result<u64, QuantityError> {
     /// Twice what a host keeps.
     const BYTES_MIN: u64 = 128 << 20;
+    size(text).ok().filter(|bytes| *bytes >= BYTES_MIN).ok_or(QuantityError)
+}
+
+/// The text is no quantity of memory.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an amount of memory, such as 512Ki or 1Mi")]
+pub struct SizeError;
+
+/// Reads any quantity of memory as Kubernetes writes it.
+///
+/// # Errors
+/// When the text is no quantity.
+pub fn size(text: &str) -> Result<u64, SizeError> {
     let units = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("", 0)];
     let parsed = units.into_iter().find_map(|(unit, shift)| {
         let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
         number.checked_mul(1 << shift)
     });
-    parsed.filter(|bytes| *bytes >= BYTES_MIN).ok_or(QuantityError)
+    parsed.ok_or(SizeError)
 }
 
 #[cfg(test)]

@@ -31,6 +31,13 @@ pub struct Flags {
     /// Memory that this process may use, such as 512Mi. If omitted, it is the limit of the control group, or half of the memory of the machine
     #[arg(long, env = "PINTLE_MEMORY_BUDGET", value_name = "AMOUNT", value_parser = memory_limit::quantity)]
     pub(crate) memory_budget: Option<u64>,
+    /// The largest custom resource that is reconciled, as JSON
+    // Most of what etcd takes of an object, and more than any that is written by hand.
+    #[arg(long, env = "PINTLE_MAX_ROOT_SIZE", default_value = "1Mi", value_name = "AMOUNT", value_parser = memory_limit::size)]
+    pub(crate) max_root_size: u64,
+    /// How much of all custom resources together is kept, as JSON. If omitted, it is a quarter of the memory that this process may use
+    #[arg(long, env = "PINTLE_MAX_ROOTS_SIZE", value_name = "AMOUNT", value_parser = memory_limit::size)]
+    pub(crate) max_roots_size: Option<u64>,
     #[command(flatten)]
     pub(crate) log: LogFlags,
     /// How much of a processor's time compiling one module may take, in seconds

@@ -15,8 +15,9 @@ use tokio::sync::Notify;
 use tracing::info;
 
 use crate::{
-    Metrics, Readiness, access, control, events, lease, sealing_key,
+    Metrics, Readiness, RootLimits, access, control, events, lease, sealing_key,
     state::{CallGuest, Shared, State},
+    store::Roots,
     worker,
 };
 
@@ -40,6 +41,8 @@ pub struct Host {
     pub workers: usize,
     /// How much memory calls, answers and the compiler may take.
     pub budget: Budget,
+    /// How much of the roots it keeps.
+    pub root_limits: RootLimits,
     /// What its chance comes from.
     pub seed: u64,
     /// Where its tasks run.
@@ -116,6 +119,8 @@ impl Host {
             self.spawner.clone(),
             Arc::clone(&self.metrics) as Arc<dyn Report>,
         );
+        let mut state = State::new(self.seed, self.workers, Arc::clone(&self.metrics));
+        state.roots = Roots::within(self.root_limits);
         let shared = Arc::new(Shared {
             recorder: events::Recorder::new(&cluster, &self.identity),
             cluster,
@@ -123,14 +128,14 @@ impl Host {
             budget: self.budget,
             loader,
             key,
-            metrics: Arc::clone(&self.metrics),
+            metrics: self.metrics,
             workers: self.workers,
             spawner: self.spawner,
             guests: self.guests,
             chance: Mutex::new(Random::new(self.seed)),
             access: access::Access::default(),
             leader,
-            state: Mutex::new(State::new(self.seed, self.workers, self.metrics)),
+            state: Mutex::new(state),
             lock: heartbeat::LockWatch::default(),
             work: Notify::new(),
             control: Notify::new(),

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use pintle_core::{Finished, Observed, Priority, Uid, object};
+use pintle_core::{Finished, Observed, Priority, Uid, object, observed};
 use pintle_runtime::clock;
 use pintle_wit::{Kind, ObjectRef};
 use serde_json::Value;
@@ -94,12 +94,18 @@ impl Part for Roots {
 }
 
 impl Children {
-    /// A child as its Reconciler reads it.
+    /// A child as its Reconciler reads it. Whoever may write an object may give it our labels, so of one that no root has, neither by its
+    /// controller nor by a label that our own apply set, only the metadata are kept.
     fn read(state: &State, kind: &Kind, live: &Value) -> Observed {
         let name = object::text(live, &["metadata", "labels", pintle_wit::names::LABEL_RECONCILER]);
-        match name.and_then(|name| state.readings.get(name)) {
-            Some(reading) => Observed::of(live, &reading.manager, reading.observed.contains(kind)),
-            None => Observed::of(live, "", false),
+        let Some(reading) = name.and_then(|name| state.readings.get(name)) else {
+            return Observed::of(live, "", false).without_content();
+        };
+        let child = Observed::of(live, &reading.manager, reading.observed.contains(kind));
+        let is_labelled = child.controller.is_none() && child.owns_root_label;
+        match is_labelled || observed::is_controlled_by(live, &reading.root_kind) {
+            true => child,
+            false => child.without_content(),
         }
     }
 }
@@ -281,6 +287,45 @@ impl Drop for Writing {
         let news = self.shared.state().in_flight.end(&self.object);
         for news in &news {
             self.shared.take_in(news);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Metrics, state::Reading};
+
+    #[test]
+    fn an_object_with_our_labels_that_no_root_has_is_kept_as_metadata() {
+        let kind = Kind::new("v1", "ConfigMap");
+        let mut state = State::new(0, 4, Arc::new(Metrics::default()));
+        let reading = Reading {
+            root_kind: Kind::new("x/v1", "Shop"),
+            manager: "pintle-shop".into(),
+            observed: [kind.clone()].into(),
+        };
+        state.readings.insert("shop".into(), reading);
+        let kept_bytes = |reconciler: &str, owners: Value| {
+            let live = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "x".repeat(1 << 20)}, "metadata": {
+                "name": "a", "namespace": "n", "uid": "c", "resourceVersion": "7", "ownerReferences": owners,
+                "labels": {"pintle.dev/root": "r", "pintle.dev/reconciler": reconciler},
+                "annotations": {"pintle.dev/desired": "x".repeat(200 << 10), "pintle.dev/adopt": "x".repeat(200 << 10)}}});
+            let mut children = store::Children::default();
+            children.saw(Children::read(&state, &kind, &live), None);
+            children.size().1
+        };
+        let owner = |kind: &str, uid: &str| json!([{"apiVersion": "x/v2", "kind": kind, "uid": uid, "name": "r", "controller": true}]);
+        assert!(kept_bytes("shop", owner("Shop", "r")) > 1 << 20);
+        for (reconciler, owners) in [
+            ("shop", json!(null)),
+            ("shop", owner("Deployment", "r")),
+            ("nobody", owner("Shop", "r")),
+            ("nobody", owner("Shop", &"u".repeat(1 << 20))),
+        ] {
+            assert!(kept_bytes(reconciler, owners.clone()) < 10 << 10, "{reconciler} {owners}");
         }
     }
 }

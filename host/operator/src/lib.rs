@@ -42,3 +42,4 @@ pub use metrics::Metrics;
 pub use run::run;
 pub use server::Readiness;
 pub use state::CallGuest;
+pub use store::RootLimits;

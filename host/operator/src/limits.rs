@@ -71,6 +71,10 @@ words! {
     pub(crate) const EVENTS: &str = "events";
     /// The entries of each list in a root's `status.pintle`.
     pub(crate) const RECORDS: &str = "records";
+    /// The size of a root.
+    pub(crate) const ROOT_SIZE: &str = "root-size";
+    /// The size of all roots together.
+    pub(crate) const ROOTS_SIZE: &str = "roots-size";
 }
 
 /// The limit that the schema of a config has hit.

@@ -10,10 +10,13 @@ use pintle_runtime::{Spawner, clock, stop_signal};
 use tracing::info;
 
 use crate::{
-    Flags, Host, Metrics,
+    Flags, Host, Metrics, RootLimits,
     admin::{self, LogLevel},
     server,
 };
+
+/// All roots together take one in this many bytes of the memory of the process.
+const ROOTS_SHARE: u64 = 4;
 
 /// Runs the operator until it is told to stop.
 ///
@@ -62,6 +65,10 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         leader_elect: flags.leader_elect,
         workers: flags.workers,
         budget,
+        root_limits: RootLimits {
+            each: flags.max_root_size,
+            all: flags.max_roots_size.unwrap_or(standing.process / ROOTS_SHARE),
+        },
         seed: u64::from_le_bytes(clock::random()?),
         spawner,
         guests: None,

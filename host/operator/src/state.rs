@@ -81,6 +81,7 @@ pub(crate) struct State {
     pub(crate) served: Served,
     pub(crate) watches: BTreeMap<WatchKey, Watch>,
     pub(crate) own: OwnObjects,
+    pub(crate) large_roots: LargeRoots,
     /// How children are read, by their Reconciler.
     pub(crate) readings: BTreeMap<String, Reading>,
     /// Loaded modules and failed loads, by the Module's name.
@@ -89,9 +90,20 @@ pub(crate) struct State {
     pub(crate) counts_changed: BTreeSet<String>,
 }
 
+/// The roots that are not kept, and so are read for their passes, one at a time.
+#[derive(Default)]
+pub(crate) struct LargeRoots {
+    /// One of them has its turn.
+    pub(crate) busy: bool,
+    /// Those that wait for theirs.
+    pub(crate) waiting: BTreeSet<(Kind, RootKey)>,
+}
+
 /// How the children of a Reconciler are read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Reading {
+    /// The kind of their roots.
+    pub(crate) root_kind: Kind,
     /// The field manager whose fields are ours.
     pub(crate) manager: String,
     /// The kinds that its guest observes.
@@ -173,6 +185,7 @@ impl State {
             served: Served::default(),
             watches: BTreeMap::new(),
             own: OwnObjects::default(),
+            large_roots: LargeRoots::default(),
             readings: BTreeMap::new(),
             loads: BTreeMap::new(),
             counts_changed: BTreeSet::new(),

@@ -26,7 +26,7 @@ use crate::{needs::Wanted, store::Head};
 const WATCH_SECONDS: u32 = 200;
 
 /// How many objects of a list are asked for at once. A page is held as text and as values while it is read: a hundred objects of some
-/// 5 KB are about 2 MiB for that moment, and a page costs the API server about 3 ms.
+/// 5 KB are about 2 MiB for that moment, and a page costs the API server about 3 ms. Of larger objects the client asks for fewer.
 const PAGE_OBJECTS: u32 = 100;
 
 /// What a watch brings. Whoever needs the same shares one.

@@ -1,6 +1,7 @@
 //! The workers. They carry out passes: each step that a pass asks for, with the API server and the engine.
 
 mod call;
+mod large;
 mod look;
 mod requests;
 
@@ -19,6 +20,8 @@ use pintle_wit::Failure;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tracing::{debug, error, info, warn};
+
+use large::Large;
 
 use crate::{
     limits,
@@ -39,6 +42,8 @@ struct Work {
     guest: Option<Guest>,
     binding: Arc<Binding>,
     root: Arc<Value>,
+    /// The root, where it is not kept.
+    large: Option<Large>,
     resource: Resource,
     answer_memory: Mutex<Option<AnswerMemory>>,
 }
@@ -117,7 +122,14 @@ async fn next(shared: &Shared) -> Option<(String, RootKey, Option<Duration>)> {
 
 async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished {
     let started = clock::monotonic();
-    let Some((snapshot, work)) = prepare(&shared, &lane, &key) else { return Finished::Gone };
+    let large = match large::read(&shared, &lane, &key).await {
+        Ok(large) => large,
+        Err(finished) => return finished,
+    };
+    let (snapshot, work) = match prepare(&shared, &lane, &key, large) {
+        Ok(prepared) => prepared,
+        Err(finished) => return finished,
+    };
     let mut pass = Pass::new(snapshot);
     let mut outcome = Outcome::Start;
     let done = loop {
@@ -173,18 +185,28 @@ async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished 
     work.remember(&key, *done)
 }
 
-fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot, Work)> {
+fn prepare(
+    shared: &Arc<Shared>,
+    lane: &str,
+    key: &RootKey,
+    large: Option<Large>,
+) -> Result<(Snapshot, Work), Finished> {
     let mut state = shared.state();
-    let term = shared.term_of_work(&state)?;
-    let active = state.in_force(lane, key)?;
+    let term = shared.term_of_work(&state).ok_or(Finished::Gone)?;
+    let active = state.in_force(lane, key).ok_or(Finished::Gone)?;
     let (guest, binding, resource, account) =
         (active.guest.clone(), Arc::clone(&active.binding), active.resource.clone(), active.account.clone());
     let Some(root) = state.roots.get_mut(&binding.root_kind(), key) else {
         // A root that is gone has no needs.
         state.needed.forget(&(binding.root_kind(), key.clone()));
-        return None;
+        return Err(Finished::Gone);
     };
-    let (object, root_listed_at) = (Arc::new(root.object()), root.listed_at());
+    let (object, root_listed_at) = match &large {
+        Some(large) => (Arc::clone(&large.root), None),
+        None if root.is_kept() => (Arc::new(root.object()), root.listed_at()),
+        // It has grown since it was looked for.
+        None => return Err(Finished::Again(Duration::ZERO)),
+    };
     let memory = std::mem::take(&mut root.memory);
     let children = state.children.of_root(pintle_core::object::uid(&object));
     let snapshot = Snapshot {
@@ -197,7 +219,7 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
     };
     let cluster = shared.cluster.with_hold(shared.cluster.hold().during(term));
     let account = account.and_then(|rule| rule.map(|rule| rule.account_for(&object)).transpose());
-    Some((
+    Ok((
         snapshot,
         Work {
             shared: Arc::clone(shared),
@@ -207,6 +229,7 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
             guest,
             binding,
             root: object,
+            large,
             resource,
             answer_memory: Mutex::default(),
         },

@@ -8,7 +8,6 @@
 mod at;
 mod check;
 mod compile;
-mod pattern;
 
 use std::sync::Arc;
 

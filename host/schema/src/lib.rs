@@ -14,6 +14,7 @@ pub mod generate;
 pub mod metadata;
 pub mod nearest;
 pub mod openapi;
+mod pattern;
 pub mod shape;
 pub mod strict;
 pub mod structural;

@@ -17,33 +17,62 @@
 //! * Embedded objects whose metadata cannot be read are refused when they are validated, and not when they are decoded. Their metadata is
 //!   checked for its types alone.
 //! * A bound of whole numbers that has a fraction is cut to a whole number, and is not an error.
+//!
+//! Guests are hostile, so a guest's schema is held to the bounds that the schema of its config has, and a validation with it counts its
+//! steps. Its bytes and its depth are those of a manifest, which has no `$ref` here to grow by.
 
 mod cost;
 mod defaults;
 mod embedded;
 mod format;
+mod found;
 mod lists;
 mod node;
+mod patterns;
 mod prune;
 mod rule;
 mod rules;
 mod values;
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use pintle_wit::Cause;
 use serde_json::Value;
 
-use self::node::Node;
-use crate::cause::invalid_null;
+use self::{
+    found::{Counted, Found, OutOfSteps},
+    node::{Node, Walk},
+};
+use crate::{
+    cause::invalid_null,
+    config_schema::{NODES_MAX, PATTERN_BYTES_MAX, PATTERNS_MAX, STEPS_MAX},
+};
 
 /// A compiled schema. A clone is the same schema.
 #[derive(Clone, Debug)]
 pub struct Structural {
     root: Arc<Node>,
+    bounds: Bounds,
 }
 
-/// Something in a schema that the API server observes and this program does not, with its place.
+/// How much a schema may have in it, and how many steps a validation with it may take.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    nodes: usize,
+    patterns: usize,
+    pattern_bytes: usize,
+    steps: u64,
+}
+
+impl Bounds {
+    const GUEST: Self =
+        Self { nodes: NODES_MAX, patterns: PATTERNS_MAX, pattern_bytes: PATTERN_BYTES_MAX, steps: STEPS_MAX };
+    /// A pattern may be as large as the `regex` crate has it.
+    const NONE: Self =
+        Self { nodes: usize::MAX, patterns: usize::MAX, pattern_bytes: 10 << 20, steps: u64::MAX };
+}
+
+/// Something in a schema that the API server observes and this program does not, with its place; or a bound that it exceeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported(pub String);
 
@@ -68,14 +97,26 @@ const NOT_CHECKED: &str = "some validation rules were not checked because the ob
                            validation";
 
 impl Structural {
-    /// Compiles an `openAPIV3Schema`.
+    /// Compiles the schema of a guest, which the bounds above hold for.
     ///
     /// # Errors
-    /// The schema has a keyword, a format, a pattern or a rule that is not evaluated here.
+    /// The schema has a keyword, a format, a pattern or a rule that is not evaluated here, or more than a guest may have.
     pub fn compile(schema: &Value) -> Result<Self, Unsupported> {
-        let mut root = Node::compile(schema, "")?;
+        Self::within(Bounds::GUEST, schema)
+    }
+
+    /// Compiles the `openAPIV3Schema` of a CRD, which an administrator has applied.
+    ///
+    /// # Errors
+    /// As [`Self::compile`], without bounds.
+    pub fn of_crd(schema: &Value) -> Result<Self, Unsupported> {
+        Self::within(Bounds::NONE, schema)
+    }
+
+    fn within(bounds: Bounds, schema: &Value) -> Result<Self, Unsupported> {
+        let mut root = Walk::new(bounds).node(schema, "")?;
         prune_defaults(&mut root);
-        Ok(Self { root: Arc::new(root) })
+        Ok(Self { root: Arc::new(root), bounds })
     }
 
     /// Whether a rule compares an object with what it was before.
@@ -103,25 +144,37 @@ impl Structural {
 
     /// The same for an object in which other errors were found, for instance in its metadata. They come first in the result. If the values
     /// of an object do not fit, its rules are not evaluated.
-    pub fn validate_after(&self, mut found: Vec<Cause>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-        found.extend(values::misfits(&self.root, object, old));
-        found.extend(embedded::misfits(&self.root, object));
-        if old.is_none_or(|old| lists::duplicates(&self.root, old).is_empty()) {
-            found.extend(lists::duplicates(&self.root, object));
+    pub fn validate_after(&self, found: Vec<Cause>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+        let mut found = Found::new(found, self.bounds.steps);
+        if let Err(OutOfSteps) = self.check(object, old, &mut found) {
+            let why = format!(
+                "checking it against the schema takes more than {STEPS_MAX} steps; make the object smaller, or the schema simpler"
+            );
+            return vec![invalid_null(&why)];
         }
-        if self.root.has_rules {
-            match found.iter().any(|cause| BLOCKING.contains(&cause.reason.as_str())) {
-                true => found.push(invalid_null(NOT_CHECKED)),
-                false => found.extend(rules::broken(&self.root, object, old)),
-            }
+        let mut once = BTreeSet::new();
+        let is_new =
+            |cause: &Cause| once.insert((cause.field.clone(), cause.reason.clone(), cause.message.clone()));
+        found.causes.into_iter().filter(is_new).collect()
+    }
+
+    fn check(&self, object: &Value, old: Option<&Value>, found: &mut Found) -> Counted {
+        patterns::within(self.bounds, || values::check(&self.root, object, old, "", found))?;
+        found.causes.extend(embedded::misfits(&self.root, object));
+        let were_distinct = match old {
+            Some(old) => found.aside(|found| lists::check(&self.root, old, "", found))?.is_empty(),
+            None => true,
+        };
+        if were_distinct {
+            lists::check(&self.root, object, "", found)?;
         }
-        let mut once: Vec<Cause> = Vec::with_capacity(found.len());
-        for cause in found {
-            if !once.contains(&cause) {
-                once.push(cause);
-            }
+        if !self.root.has_rules {
+            return Ok(());
         }
-        once
+        match found.causes.iter().any(|cause| BLOCKING.contains(&cause.reason.as_str())) {
+            true => found.push(invalid_null(NOT_CHECKED)),
+            false => patterns::within(self.bounds, || rules::check(&self.root, object, old, found)),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) fn not_modelled(crd: &Value) -> Option<String> {
         return Some("more than one served version of a kind".into());
     }
     let mut schemas = versions.iter().filter_map(|version| version.pointer("/schema/openAPIV3Schema"));
-    schemas.find_map(|schema| Structural::compile(schema).err()).map(|why| format!("{why} of a CRD"))
+    schemas.find_map(|schema| Structural::of_crd(schema).err()).map(|why| format!("{why} of a CRD"))
 }
 
 #[cfg(test)]

@@ -173,7 +173,7 @@ pub(crate) fn custom(crd: &Value) -> impl Iterator<Item = Served> + '_ {
         generation: true,
         custom: true,
         // A CRD whose schema does not compile is refused.
-        structural: Structural::compile(&version["schema"]["openAPIV3Schema"]).ok(),
+        structural: Structural::of_crd(&version["schema"]["openAPIV3Schema"]).ok(),
         schema: builtin::with_metadata(&version["schema"]["openAPIV3Schema"]),
     })
 }

@@ -16,6 +16,7 @@ mod doors;
 mod fight;
 mod informers;
 mod install;
+mod large;
 mod leaders;
 mod memory;
 mod proxy;
@@ -161,6 +162,7 @@ fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
         check(doors::NAME, move || doors::check(plane, real)).in_smoke(),
         check(tokens::NAME, move || tokens::check(plane, real)),
         check(memory::NAME, move || memory::check(real)),
+        check(large::NAME, move || large::check(real)),
     ]);
     for name in leaders::NAMES {
         checks.push(check(name, move || leaders::run(name, real)).without_host());

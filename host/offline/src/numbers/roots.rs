@@ -45,7 +45,7 @@ pub struct Numbers {
 /// Asks about roots like that of `request`, each with another number at one of the fields that take numbers: those that the root has, and
 /// those that the schema of its CRD declares. Roots that the CRD refuses are left out.
 pub fn tried(guest: &Guest, limits: &CallLimits, request: &Request, schema: Option<&Value>) -> Numbers {
-    let structural = match schema.map(Structural::compile).transpose() {
+    let structural = match schema.map(Structural::of_crd).transpose() {
         Ok(structural) => structural,
         Err(unsupported) => {
             let untried = Some(format!("the schema of the CRD: {unsupported}"));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     fn judged(ask: impl Fn(&Request) -> Result<Response, CallError>) -> Numbers {
-        let structural = Structural::compile(&schema()).unwrap();
+        let structural = Structural::of_crd(&schema()).unwrap();
         let allows = |root: &Value| structural.validate(root, None).is_empty();
         judge(&Request::about(root()), Some(&schema()), allows, ask)
     }

@@ -8,7 +8,11 @@ use pintle_core::{
         write::Refusal,
     },
 };
-use pintle_schema::{builtin, shape::Shape, structural::Structural};
+use pintle_schema::{
+    builtin,
+    shape::Shape,
+    structural::{Structural, Unsupported},
+};
 use pintle_wit::{
     Cause, Failure, Kind,
     views::{self as wit, ViewManifest},
@@ -44,7 +48,8 @@ impl<'a> View<'a> {
     /// # Errors
     /// When a schema is none.
     pub fn new(manifest: &'a ViewManifest, crds: &[Document]) -> Result<Self, Failure> {
-        let shown = structural(manifest.schema().unwrap_or(&Value::Null), "the schema of the view")?;
+        let shown = Structural::compile(manifest.schema().unwrap_or(&Value::Null))
+            .map_err(unsupported("the schema of the view"))?;
         let kind = &manifest.backing;
         let crd = setting::crd_of(crds.iter().map(|crd| &crd.value), kind);
         let is_namespaced = crd.as_ref().map_or(!setting::is_cluster_scoped(kind), |crd| crd.namespaced);
@@ -52,8 +57,8 @@ impl<'a> View<'a> {
             let schema = crd.version.pointer("/schema/openAPIV3Schema").cloned();
             schema.unwrap_or_else(|| json!({"type": "object"}))
         });
-        let compiled = declared.as_ref().map(|schema| structural(schema, "the CRD of the backing kind"));
-        let custom = compiled.transpose()?;
+        let custom = declared.as_ref().map(Structural::of_crd).transpose();
+        let custom = custom.map_err(unsupported("the CRD of the backing kind"))?;
         let backing_of_lens = Backing {
             api_version: kind.api_version.clone(),
             kind: kind.kind.clone(),
@@ -69,9 +74,8 @@ impl<'a> View<'a> {
     }
 }
 
-fn structural(schema: &Value, whose: &str) -> Result<Structural, Failure> {
-    Structural::compile(schema)
-        .map_err(|unsupported| Failure::terminal(reasons::INVALID, format!("{whose}: {unsupported}")))
+fn unsupported(whose: &str) -> impl Fn(Unsupported) -> Failure {
+    move |unsupported| Failure::terminal(reasons::INVALID, format!("{whose}: {unsupported}"))
 }
 
 impl View<'_> {

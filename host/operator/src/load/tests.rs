@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::{sync::Notify, task::JoinHandle};
 
 use super::*;
-use crate::{Host, metrics::Metrics, server::Readiness};
+use crate::{Host, RootLimits, metrics::Metrics, server::Readiness};
 
 fn engine() -> Engine {
     Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine")
@@ -125,6 +125,7 @@ struct Cluster {
     compiled: Arc<Mutex<BTreeMap<Digest, u32>>>,
     /// How compilers end of modules that are not just compiled.
     ends: Arc<Mutex<BTreeMap<Digest, Vec<Ended>>>>,
+    root_limits: RootLimits,
 }
 
 /// A host that runs.
@@ -143,7 +144,8 @@ impl Cluster {
             server.act("test", &Act::Create(object)).expect("it is created");
         }
         let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic)).expect("an engine");
-        Self { server, engine, compiled: Arc::default(), ends: Arc::default() }
+        let root_limits = RootLimits::default();
+        Self { server, engine, compiled: Arc::default(), ends: Arc::default(), root_limits }
     }
 
     fn create(&self, object: Value) {
@@ -178,6 +180,7 @@ impl Cluster {
             client: kube::Client::new(self.server.service("host"), "default"),
             engine: self.engine.clone(),
             budget: Budget::fixed(512 << 20),
+            root_limits: self.root_limits,
             compilers: Some(Compilers::new(
                 Limits::default(),
                 Box::new(run),
@@ -373,5 +376,64 @@ async fn a_module_that_a_view_uses_is_checked_and_stays_until_the_view_is_gone()
     cluster.delete("View", "toy");
     cluster.until("toy", |cluster| cluster.module("toy").is_none()).await;
     assert_eq!(cluster.compiled(&Digest::of(&bytes)), 1, "nothing of it is called here");
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_root_that_is_too_large_says_so_and_is_reconciled_when_there_is_room() {
+    let cluster = Cluster { root_limits: RootLimits { each: 20_000, all: 25_000 }, ..Cluster::new() };
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    cluster.create(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "toys.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"kind": "Toy", "listKind": "ToyList", "plural": "toys", "singular": "toy"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": open, "status": open}}}}]},
+    }));
+    cluster.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}));
+    let manifest = fixtures::manifest("toy", "example.com/v1", "Toy", &[]);
+    cluster.push_bytes("toy", &fixtures::answers(&manifest, r#"{"apiVersion":"guest.pintle.dev/v1"}"#));
+    cluster
+        .create(json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": "r"},
+        "spec": {"for": {"apiVersion": "example.com/v1", "kind": "Toy"}, "module": "toy"}}));
+    let toy = |name: &str| pintle_wit::ObjectRef {
+        api_version: "example.com/v1".into(),
+        kind: "Toy".into(),
+        namespace: Some("n".into()),
+        name: name.into(),
+    };
+    let create = |name: &str, bytes: usize| {
+        cluster.create(json!({"apiVersion": "example.com/v1", "kind": "Toy", "metadata": {"name": name, "namespace": "n"},
+            "spec": {"text": "x".repeat(bytes)}}));
+    };
+    // The reason and the status of a condition.
+    let says = async |name: &str, of: &str, reason: &str| {
+        let said = |cluster: &Cluster| {
+            let live = cluster.server.object(&toy(name))?;
+            let conditions = live["status"]["conditions"].as_array()?.clone();
+            let found = conditions.into_iter().find(|found| found["type"] == of)?;
+            (found["reason"] == reason).then_some(())
+        };
+        cluster.until("toy", |cluster| said(cluster).is_some()).await;
+    };
+    let host = cluster.start();
+    create("a", 15_000);
+    says("a", "Ready", "Succeeded").await;
+    create("b", 15_000);
+    says("b", "Reconciling", reasons::ROOT_TOO_LARGE).await;
+    create("c", 21_000);
+    says("c", "Stalled", reasons::ROOT_TOO_LARGE).await;
+    let act = Act::Delete { target: toy("a"), cascade: Cascade::Background };
+    cluster.server.act("test", &act).expect("it is deleted");
+    says("b", "Ready", "Succeeded").await;
+    let patch = json!({"spec": {"text": "x"}});
+    let act = Act::Merge { target: toy("c"), subresource: None, patch };
+    cluster.server.act("test", &act).expect("it is patched");
+    says("c", "Ready", "Succeeded").await;
+    let metrics = host.metrics.text(std::iter::empty());
+    for limit in ["root-size", "roots-size"] {
+        let line = format!(r#"pintle_limits_hit_total{{controller="r",limit="{limit}"}}"#);
+        assert!(metrics.contains(&line), "{line}\n{metrics}");
+    }
     host.stop().await;
 }

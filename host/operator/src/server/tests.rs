@@ -12,7 +12,7 @@ use pintle_runtime::{Spawner, heartbeat};
 use tower::ServiceExt;
 
 use super::*;
-use crate::{Host, metrics::Metrics};
+use crate::{Host, RootLimits, metrics::Metrics};
 
 /// Longer than anything may take.
 const LONG: Duration = Duration::from_secs(3600);
@@ -37,6 +37,7 @@ fn host_of(secret: &'static str) -> (Host, Health) {
         client: kube::Client::new(tower::service_fn(answers), "default"),
         engine: Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).unwrap(),
         budget: Budget::fixed(512 << 20),
+        root_limits: RootLimits::default(),
         compilers: None,
         metrics: Arc::new(Metrics::default()),
         identity: "host".into(),

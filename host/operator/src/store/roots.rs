@@ -7,8 +7,8 @@ use std::{
 };
 
 use pintle_api::Namespaces;
-use pintle_core::{Names, RootMemory, Uid, object};
-use pintle_wit::{Kind, names};
+use pintle_core::{Names, RootMemory, Uid, object, reasons};
+use pintle_wit::{Failure, Kind, manifest_limits, names};
 use serde_json::Value;
 
 use super::{
@@ -18,6 +18,54 @@ use super::{
     tally::{SinceSwap, Tally},
 };
 
+/// How much of the roots is kept, in bytes of their JSON.
+#[derive(Clone, Copy, Debug)]
+pub struct RootLimits {
+    /// Of one root.
+    pub each: u64,
+    /// Of all roots together.
+    pub all: u64,
+}
+
+impl Default for RootLimits {
+    /// What a host with the memory limit of `deploy/` has.
+    fn default() -> Self {
+        Self { each: 1 << 20, all: 128 << 20 }
+    }
+}
+
+impl RootLimits {
+    /// Why a root of so many bytes is not kept beside so many of others, if it is not.
+    fn refusal(&self, bytes: usize, others: usize) -> Option<Failure> {
+        let (bytes, others) = (bytes as u64, others as u64);
+        if bytes > self.each {
+            let message = format!(
+                "it has {} KiB as JSON, and this host reconciles roots of at most {} KiB (--max-root-size)",
+                bytes.div_ceil(1 << 10),
+                self.each >> 10
+            );
+            return Some(Failure::terminal(reasons::ROOT_TOO_LARGE, message));
+        }
+        (bytes + others > self.all).then(|| {
+            let message = format!(
+                "there is no room for its {} KiB: this host keeps at most {} KiB of all roots together (--max-roots-size)",
+                bytes.div_ceil(1 << 10),
+                self.all >> 10
+            );
+            Failure::transient(reasons::ROOT_TOO_LARGE, message)
+        })
+    }
+}
+
+/// A root of which only its names are kept.
+#[derive(Debug)]
+pub(crate) struct Unkept {
+    /// Why, unless there is room for it by now.
+    pub(crate) refusal: Option<Failure>,
+    /// It has been read to say so since it changed.
+    pub(crate) told: bool,
+}
+
 /// A root, the memory of the last pass over it, and how that pass ended.
 #[derive(Debug)]
 pub(crate) struct Root {
@@ -26,8 +74,12 @@ pub(crate) struct Root {
     name: Box<str>,
     uid: Uid,
     version: u64,
-    /// The JSON of the root, without the parts that neither a guest nor a pass needs.
+    /// The JSON of the root, without the parts that neither a guest nor a pass needs; nothing where that is too large.
     object: Box<[u8]>,
+    /// How long its JSON is, kept or not.
+    bytes: usize,
+    /// It is not kept, and has been read to say so.
+    pub(crate) told: bool,
     pub(crate) memory: RootMemory,
     /// The kinds in `status.pintle.unwatched`.
     unwatched: Box<[Arc<str>]>,
@@ -52,6 +104,11 @@ impl Root {
     pub(crate) fn object(&self) -> Value {
         // The bytes were written as JSON from a value.
         serde_json::from_slice(&self.object).unwrap_or_default()
+    }
+
+    /// Whether more than its names is kept.
+    pub(crate) fn is_kept(&self) -> bool {
+        !self.object.is_empty()
     }
 
     /// The resourceVersion in which a list showed it, if nothing has shown it since.
@@ -93,19 +150,28 @@ fn is_ready(root: &Value) -> bool {
     })
 }
 
+/// The longest name of a kind, in bytes.
+const KIND_BYTES_MAX: usize = 63;
+
 /// The finalizers that we put on roots.
 pub(crate) const FINALIZERS_OF_ROOTS: [&str; 3] =
     [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY, names::FINALIZER_PATCHES];
 
-/// The kinds of children that a root's status names because these kinds are not watched.
-fn unwatched_kinds(root: &Value) -> BTreeSet<&str> {
+/// The kinds of children that a root's status names because these kinds are not watched: no more than a manifest has, and none that is too
+/// long, since whoever may write the status may write anything there.
+fn unwatched_kinds(root: &Value) -> Vec<&str> {
     let recorded = object::at(root, &["status", "pintle", "unwatched"]).and_then(Value::as_array);
-    recorded.into_iter().flatten().filter_map(|entry| object::text(entry, &["kind"])).collect()
+    let kinds = recorded.into_iter().flatten().filter_map(|entry| object::text(entry, &["kind"]));
+    let kinds: BTreeSet<&str> = kinds.filter(|kind| kind.len() <= KIND_BYTES_MAX).collect();
+    kinds.into_iter().take(manifest_limits::KINDS).collect()
 }
 
 /// Every root, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Roots {
+    limits: RootLimits,
+    /// How many bytes of JSON are kept.
+    kept_bytes: usize,
     table: Table<Root>,
     by_uid: HashMap<Uid, Number>,
     names: Names,
@@ -182,6 +248,17 @@ impl OfKind {
 }
 
 impl Roots {
+    pub(crate) fn within(limits: RootLimits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// What is to be known of a root that is not kept; nothing for one that is.
+    pub(crate) fn unkept(&self, kind: &Kind, key: &RootKey) -> Option<Unkept> {
+        let (_, root) = self.table.find(&name_hash(kind, key.namespace.as_deref(), &key.name))?;
+        let refusal = || self.limits.refusal(root.bytes, self.kept_bytes);
+        (!root.is_kept()).then(|| Unkept { refusal: refusal(), told: root.told })
+    }
+
     /// Whether a root is known in this version or a later one.
     pub(crate) fn knows(&self, kind: &Kind, head: &Head) -> bool {
         let known = self.table.find(&head.name_hash(kind));
@@ -209,15 +286,24 @@ impl Roots {
         let version = version(&live);
         let known = self.table.by_name.get(&name).copied();
         let same = known.and_then(|number| self.table.get_mut(number)).filter(|root| root.uid == uid);
+        let mut is_same = false;
         if let Some(root) = same {
             if let Some(list) = list {
                 root.listed = list.list;
             }
             // A list that began after this was known shows the present state, even if the API server was restored to an older one.
             let holds = list.is_some_and(|list| root.written <= list.writes);
-            if version == root.version || version < root.version && !holds {
+            is_same = version == root.version;
+            if is_same && root.is_kept() || !is_same && version < root.version && !holds {
                 return false;
             }
+        }
+        let json = serde_json::to_vec(&live).unwrap_or_default();
+        let before = known.and_then(|number| self.table.get(number)).map_or(0, |root| root.object.len());
+        let others = self.kept_bytes - before;
+        let is_kept = self.limits.refusal(json.len(), others).is_none();
+        if is_same && !is_kept {
+            return false;
         }
         let unwatched = unwatched_kinds(&live).into_iter().map(|kind| self.names.text(kind)).collect();
         let mut root = Root {
@@ -225,7 +311,9 @@ impl Roots {
             namespace,
             name: object::name(&live).into(),
             version,
-            object: serde_json::to_vec(&live).unwrap_or_default().into(),
+            bytes: json.len(),
+            object: if is_kept { json.into() } else { Box::default() },
+            told: false,
             memory: RootMemory::default(),
             unwatched,
             written: written.unwrap_or(0),
@@ -239,6 +327,7 @@ impl Roots {
             uid,
         };
         drop(live);
+        self.kept_bytes = others + root.object.len();
         let of_kind = self.kinds.entry(kind.clone()).or_default();
         if let Some((number, known)) = known.and_then(|number| Some((number, self.table.get_mut(number)?))) {
             let same_counts = known.uid == root.uid && known.ready == root.ready && known.held == root.held;
@@ -278,6 +367,7 @@ impl Roots {
 
     fn forget(&mut self, name: &NameHash) -> Option<Uid> {
         let (_, root) = self.table.remove(name)?;
+        self.kept_bytes -= root.object.len();
         self.by_uid.remove(&root.uid);
         if let Some(of_kind) = self.kinds.get_mut(&*root.kind) {
             of_kind.count(&root, -1);
@@ -320,6 +410,7 @@ impl Roots {
     pub(crate) fn forget_memories(&mut self) {
         for (_, root) in &mut self.table.rows {
             root.memory = RootMemory::default();
+            root.told = false;
             let Some(of_kind) = self.kinds.get_mut(&*root.kind) else { continue };
             of_kind.recount(root, |root| root.since_swap = SinceSwap::default());
         }
@@ -353,6 +444,8 @@ impl Roots {
             return;
         };
         root.memory = memory;
+        // What failed otherwise has not been said.
+        root.told &= ended.failing.as_ref().is_some_and(|cause| &*cause.reason == reasons::ROOT_TOO_LARGE);
         let since_swap = match ended.in_force {
             true => root.since_swap.ended(root.failing.is_some(), ended.wrote),
             false => root.since_swap,

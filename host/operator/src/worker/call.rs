@@ -54,6 +54,9 @@ impl Work {
     pub(super) async fn call_guest(&self, request: Request) -> Result<Response, Failure> {
         // The pass has dropped the answer that this one replaces. While it waits for a reservation, it holds none.
         drop(self.answer_memory().take());
+        if let Some(large) = &self.large {
+            return Err(large.refusal.clone());
+        }
         self.may_observe().await?;
         let Ok(text) = serde_json::to_string(&request) else {
             return Err(Failure::transient(

@@ -13,8 +13,8 @@ use super::{
     STEPS_MAX,
     at::{At, shortened},
     compile::{Bound, Range, Rule, Schema, Type},
-    pattern,
 };
+use crate::pattern;
 
 /// The steps for each byte that a pattern is matched with. A pattern of the largest size takes about a microsecond for it.
 const STEPS_A_BYTE: u64 = 16;
@@ -432,7 +432,7 @@ impl<'s> Check<'s> {
         let patterns = self.patterns;
         let compiled = self.compiled.entry(pattern).or_insert_with(|| {
             // The pattern compiles, because it compiled with the schema.
-            patterns.get(pattern).and_then(|source| pattern::compile(source).ok())
+            patterns.get(pattern).and_then(|source| pattern::compile_ecma(source).ok())
         });
         Ok(compiled.as_ref().is_some_and(|regex| regex.is_match(text)))
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use pintle_wit::{Failure, reasons};
 use serde_json::{Map, Number, Value};
 
-use super::{BYTES_MAX, DEPTH_MAX, Excess, NODES_MAX, PATTERNS_MAX, Refused, at::At, pattern};
+use super::{BYTES_MAX, DEPTH_MAX, Excess, NODES_MAX, PATTERNS_MAX, Refused, at::At};
+use crate::pattern;
 
 /// The most keywords of one schema. There are 60 of them.
 const KEYWORDS_MAX: usize = 100;
@@ -237,7 +238,7 @@ impl<'s> Walk<'s> {
             let message = format!("there are more than {PATTERNS_MAX} different patterns");
             return too_much(at, Excess::Patterns, message);
         }
-        match pattern::compile(source) {
+        match pattern::compile_ecma(source) {
             // Patterns are compiled again for each config: to keep them would take more memory than the module.
             Ok(_) => {}
             Err(pattern::Refused::TooLarge) => {

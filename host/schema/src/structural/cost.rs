@@ -10,16 +10,20 @@ use kube_cel::cel::{
 };
 use serde_json::Value;
 
+use super::found::{Counted, Found};
+
 /// What one rule may cost at one place.
 pub(super) const CALL_MAX: u64 = 1_000_000;
 /// What the rules of an object may cost together.
 pub(super) const BUDGET: u64 = 10_000_000;
 
-/// The most that an evaluation costs with these values of `self` and `oldSelf`.
-pub(super) fn most(program: &Program, value: &Value, old: Option<&Value>) -> u64 {
-    let mut scope =
+/// The most that an evaluation costs with these values of `self` and `oldSelf`. To estimate it takes steps, since loops are looked at more
+/// than once.
+pub(super) fn most(program: &Program, value: &Value, old: Option<&Value>, found: &mut Found) -> Counted<u64> {
+    let known =
         vec![("self", Seen::Values(vec![value])), ("oldSelf", Seen::Values(old.into_iter().collect()))];
-    estimate(program.expression(), &mut scope).0
+    let (cost, _) = estimate(program.expression(), &mut Scope { known, found })?;
+    Ok(cost)
 }
 
 /// What is known of a value before it is there.
@@ -80,46 +84,66 @@ impl Size {
 }
 
 impl<'a> Seen<'a> {
-    fn size(&self) -> Size {
+    fn size(&self, found: &mut Found) -> Counted<Size> {
         match self {
             Self::Values(values) => {
-                values.iter().map(|value| Size::of(value)).fold(Size::default(), Size::or)
+                values.iter().try_for_each(|value| found.read(value))?;
+                Ok(values.iter().map(|value| Size::of(value)).fold(Size::default(), Size::or))
             }
-            Self::Within(size) => *size,
+            Self::Within(size) => Ok(*size),
         }
     }
 
-    fn field(&self, name: &str) -> Self {
-        match self {
-            // The name may be an escaped one; then nothing is known but that it is within.
-            Self::Values(values) if values.iter().any(|value| value.get(name).is_some()) => {
-                Self::Values(values.iter().filter_map(|value| value.get(name)).collect())
+    fn field(&self, name: &str, found: &mut Found) -> Counted<Self> {
+        if let Self::Values(values) = self {
+            found.spend(values.len())?;
+            let fields: Vec<&Value> = values.iter().filter_map(|value| value.get(name)).collect();
+            if !fields.is_empty() {
+                return Ok(Self::Values(fields));
             }
-            other => Self::Within(other.size()),
         }
+        // The name may be an escaped one; then nothing is known but that it is within.
+        Ok(Self::Within(self.size(found)?))
     }
 
     /// The number of turns of a loop over it, and what the loop sees.
-    fn turns(&self) -> (u64, Self) {
-        let Self::Values(values) = self else { return (self.size().items, self.clone()) };
+    fn turns(&self, found: &mut Found) -> Counted<(u64, Self)> {
+        let Self::Values(values) = self else { return Ok((self.size(found)?.items, self.clone())) };
         let longest = values.iter().map(|value| value.as_array().map_or(0, Vec::len)).max().unwrap_or(0);
         if values.iter().all(|value| value.is_array()) {
-            let items = values.iter().filter_map(|value| value.as_array()).flatten();
-            return (longest as u64, Self::Values(items.collect()));
+            let items: Vec<&Value> = values.iter().filter_map(|value| value.as_array()).flatten().collect();
+            found.spend(values.len() + items.len())?;
+            return Ok((longest as u64, Self::Values(items)));
         }
-        (self.size().items, Self::Within(self.size()))
+        let size = self.size(found)?;
+        Ok((size.items, Self::Within(size)))
+    }
+
+    /// How many values it may be.
+    fn values(&self) -> usize {
+        match self {
+            Self::Values(values) => values.len(),
+            Self::Within(_) => 0,
+        }
     }
 }
 
-type Scope<'s, 'a> = Vec<(&'s str, Seen<'a>)>;
+/// What is known of the variables where an expression stands.
+struct Scope<'s, 'a, 'f> {
+    known: Vec<(&'s str, Seen<'a>)>,
+    found: &'f mut Found,
+}
 
 /// The cost of an expression, and what it comes to.
-fn estimate<'s, 'a>(expression: &'s IdedExpr, scope: &mut Scope<'s, 'a>) -> (u64, Seen<'a>) {
-    match &expression.expr {
+fn estimate<'s, 'a>(expression: &'s IdedExpr, scope: &mut Scope<'s, 'a, '_>) -> Counted<(u64, Seen<'a>)> {
+    scope.found.spend(1)?;
+    Ok(match &expression.expr {
         Expr::Unspecified => (0, Seen::Within(Size::default())),
         Expr::Ident(name) => {
-            let known = scope.iter().rev().find(|(known, _)| known == name);
-            (1, known.map_or(Seen::Within(Size::default()), |(_, seen)| seen.clone()))
+            let known = scope.known.iter().rev().find(|(known, _)| known == name);
+            let seen = known.map_or(Seen::Within(Size::default()), |(_, seen)| seen.clone());
+            scope.found.spend(seen.values())?;
+            (1, seen)
         }
         Expr::Literal(LiteralValue::String(text)) => {
             let bytes = text.inner().len() as u64;
@@ -127,15 +151,15 @@ fn estimate<'s, 'a>(expression: &'s IdedExpr, scope: &mut Scope<'s, 'a>) -> (u64
         }
         Expr::Literal(_) => (0, Seen::Within(Size { items: 0, text: 0, bytes: 1 })),
         Expr::Select(select) => {
-            let (cost, operand) = estimate(&select.operand, scope);
-            (cost.saturating_add(1), operand.field(&select.field))
+            let (cost, operand) = estimate(&select.operand, scope)?;
+            (cost.saturating_add(1), operand.field(&select.field, scope.found)?)
         }
-        Expr::List(list) => all(list.elements.iter(), scope),
-        Expr::Map(map) => all(map.entries.iter().flat_map(|entry| entry_parts(&entry.expr)), scope),
-        Expr::Struct(made) => all(made.entries.iter().flat_map(|entry| entry_parts(&entry.expr)), scope),
-        Expr::Call(call) => called(call, scope),
-        Expr::Comprehension(turns) => comprehension(turns, scope),
-    }
+        Expr::List(list) => all(list.elements.iter(), scope)?,
+        Expr::Map(map) => all(map.entries.iter().flat_map(|entry| entry_parts(&entry.expr)), scope)?,
+        Expr::Struct(made) => all(made.entries.iter().flat_map(|entry| entry_parts(&entry.expr)), scope)?,
+        Expr::Call(call) => called(call, scope)?,
+        Expr::Comprehension(turns) => comprehension(turns, scope)?,
+    })
 }
 
 fn entry_parts(entry: &EntryExpr) -> Vec<&IdedExpr> {
@@ -146,30 +170,36 @@ fn entry_parts(entry: &EntryExpr) -> Vec<&IdedExpr> {
 }
 
 /// A list or map of these parts.
-fn all<'s, 'a>(parts: impl Iterator<Item = &'s IdedExpr>, scope: &mut Scope<'s, 'a>) -> (u64, Seen<'a>) {
+fn all<'s, 'a>(
+    parts: impl Iterator<Item = &'s IdedExpr>,
+    scope: &mut Scope<'s, 'a, '_>,
+) -> Counted<(u64, Seen<'a>)> {
     let (mut cost, mut size, mut items) = (1_u64, Size::default(), 0);
     for part in parts {
-        let (part_cost, seen) = estimate(part, scope);
+        let (part_cost, seen) = estimate(part, scope)?;
         cost = cost.saturating_add(part_cost);
-        size = size.beside(seen.size());
+        size = size.beside(seen.size(scope.found)?);
         items += 1;
     }
-    (cost, Seen::Within(Size { items: size.items.max(items), ..size }))
+    Ok((cost, Seen::Within(Size { items: size.items.max(items), ..size })))
 }
 
-fn called<'s, 'a>(call: &'s CallExpr, scope: &mut Scope<'s, 'a>) -> (u64, Seen<'a>) {
+fn called<'s, 'a>(call: &'s CallExpr, scope: &mut Scope<'s, 'a, '_>) -> Counted<(u64, Seen<'a>)> {
     let mut cost = 1_u64;
     let mut seen = Vec::new();
     for part in call.target.as_deref().into_iter().chain(&call.args) {
-        let (part_cost, part) = estimate(part, scope);
+        let (part_cost, part) = estimate(part, scope)?;
         cost = cost.saturating_add(part_cost);
         seen.push(part);
     }
     if call.func_name == operators::INDEX {
-        let (_, within) = seen.first().map_or((0, Seen::Within(Size::default())), Seen::turns);
-        return (cost, within);
+        let within = match seen.first() {
+            Some(of) => of.turns(scope.found)?.1,
+            None => Seen::Within(Size::default()),
+        };
+        return Ok((cost, within));
     }
-    let sizes: Vec<Size> = seen.iter().map(Seen::size).collect();
+    let sizes: Vec<Size> = seen.iter().map(|seen| seen.size(scope.found)).collect::<Counted<_>>()?;
     let either = sizes.iter().copied().fold(Size::default(), Size::or);
     let both = sizes.iter().copied().fold(Size::default(), Size::beside);
     let first = sizes.first().copied().unwrap_or_default();
@@ -218,32 +248,36 @@ fn called<'s, 'a>(call: &'s CallExpr, scope: &mut Scope<'s, 'a>) -> (u64, Seen<'
         }
         _ => (reading.saturating_add(either.items), both),
     };
-    (cost.saturating_add(own), Seen::Within(size))
+    Ok((cost.saturating_add(own), Seen::Within(size)))
 }
 
-fn comprehension<'s, 'a>(loops: &'s ComprehensionExpr, scope: &mut Scope<'s, 'a>) -> (u64, Seen<'a>) {
-    let (range_cost, range) = estimate(&loops.iter_range, scope);
-    let (turns, item) = range.turns();
-    let (init_cost, init) = estimate(&loops.accu_init, scope);
-    let depth = scope.len();
-    scope.push((&loops.accu_var, init));
-    scope.push((&loops.iter_var, item.clone()));
+fn comprehension<'s, 'a>(
+    loops: &'s ComprehensionExpr,
+    scope: &mut Scope<'s, 'a, '_>,
+) -> Counted<(u64, Seen<'a>)> {
+    let (range_cost, range) = estimate(&loops.iter_range, scope)?;
+    let (turns, item) = range.turns(scope.found)?;
+    let (init_cost, init) = estimate(&loops.accu_init, scope)?;
+    let depth = scope.known.len();
+    scope.known.push((&loops.accu_var, init));
+    scope.known.push((&loops.iter_var, item.clone()));
     if let Some(second) = &loops.iter_var2 {
-        scope.push((second, item));
+        scope.known.push((second, item));
     }
-    let (_, once) = estimate(&loops.loop_step, scope);
+    let (_, once) = estimate(&loops.loop_step, scope)?;
     // What grows with each turn is at its largest in the last one.
-    let once = once.size();
+    let once = once.size(scope.found)?;
     let last = Size { items: once.items.max(turns), bytes: once.bytes.saturating_mul(turns.max(1)), ..once };
-    if let Some((_, accumulated)) = scope.get_mut(depth) {
+    if let Some((_, accumulated)) = scope.known.get_mut(depth) {
         *accumulated = Seen::Within(last);
     }
-    let (step_cost, _) = estimate(&loops.loop_step, scope);
-    let (condition_cost, _) = estimate(&loops.loop_cond, scope);
-    let (result_cost, result) = estimate(&loops.result, scope);
-    scope.truncate(depth);
+    let (step_cost, _) = estimate(&loops.loop_step, scope)?;
+    let (condition_cost, _) = estimate(&loops.loop_cond, scope)?;
+    let (result_cost, result) = estimate(&loops.result, scope)?;
+    scope.known.truncate(depth);
     let turning = turns.saturating_mul(step_cost.saturating_add(condition_cost));
-    (range_cost.saturating_add(init_cost).saturating_add(turning).saturating_add(result_cost), result)
+    let cost = range_cost.saturating_add(init_cost).saturating_add(turning).saturating_add(result_cost);
+    Ok((cost, result))
 }
 
 #[cfg(test)]
@@ -253,7 +287,8 @@ mod tests {
     use super::*;
 
     fn cost(rule: &str, value: &Value) -> u64 {
-        most(&Program::compile(rule).expect("it compiles"), value, None)
+        let program = Program::compile(rule).expect("it compiles");
+        most(&program, value, None, &mut Found::new(Vec::new(), u64::MAX)).expect("there are steps left")
     }
 
     #[test]

@@ -1,12 +1,18 @@
 //! A compiled schema: a tree with a node for each place of an object.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use regex::Regex;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{Unsupported, format::Format, rule::Rule};
+use super::{
+    Bounds, Unsupported,
+    format::Format,
+    found::{Counted, Found},
+    lists,
+    rule::Rule,
+};
+use crate::pattern;
 
 /// The keywords of one place, as they stand in the schema.
 #[derive(Debug, Default, Deserialize)]
@@ -69,6 +75,9 @@ const WITHOUT_EFFECT: [&str; 10] = [
     "$schema",
 ];
 
+/// The letters of a rule that count as a schema.
+const RULE_BYTES_A_NODE: usize = 4;
+
 /// The fields of a map that `properties` does not name.
 #[derive(Debug)]
 pub(super) enum Additional {
@@ -90,7 +99,7 @@ pub(super) enum List {
 pub(super) struct Node {
     pub(super) words: Keywords,
     pub(super) format: Option<Format>,
-    pub(super) pattern: Option<(String, Regex)>,
+    pub(super) pattern: Option<String>,
     pub(super) default: Option<Value>,
     pub(super) properties: BTreeMap<String, Node>,
     pub(super) additional: Option<Additional>,
@@ -107,38 +116,41 @@ pub(super) struct Node {
     pub(super) has_transitions: bool,
 }
 
-impl Node {
+/// Compiles the places of a schema, and counts what they have in them.
+pub(super) struct Walk {
+    bounds: Bounds,
+    nodes: usize,
+    patterns: BTreeSet<String>,
+}
+
+impl Walk {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self { bounds, nodes: 0, patterns: BTreeSet::new() }
+    }
+
     /// Compiles the schema of the place at `path`.
-    pub(super) fn compile(schema: &Value, path: &str) -> Result<Self, Unsupported> {
-        let mut words = keywords(schema, path)?;
+    pub(super) fn node(&mut self, schema: &Value, path: &str) -> Result<Node, Unsupported> {
         let place = Place(path);
+        let mut words = keywords(schema, path)?;
+        self.count(&words, &place)?;
         let format = match words.format.as_deref() {
             Some(name) => Format::of(name, words.type_name.as_deref())
                 .map_err(|()| place.unsupported(&format!("the format {name}")))?,
             None => None,
         };
-        let pattern = match words.pattern.take() {
-            Some(text) => {
-                let read = Regex::new(&text);
-                let read = read.map_err(|_| place.unsupported(&format!("the pattern {text:?}")))?;
-                Some((text, read))
-            }
-            None => None,
-        };
-        let properties = std::mem::take(&mut words.properties).into_iter();
-        let properties: Result<BTreeMap<_, _>, _> = properties
-            .map(|(name, schema)| Self::compile(&schema, &below(path, &name)).map(|node| (name, node)))
-            .collect();
+        let pattern = words.pattern.take();
+        if let Some(pattern) = &pattern {
+            self.pattern(pattern, &place)?;
+        }
+        let mut properties = BTreeMap::new();
+        for (name, schema) in std::mem::take(&mut words.properties) {
+            let node = self.node(&schema, &below(path, &name))?;
+            properties.insert(name, node);
+        }
         let additional = match words.additional_properties.take() {
             None | Some(Value::Bool(false)) => None,
             Some(Value::Bool(true)) => Some(Additional::Any),
-            Some(schema) => Some(Additional::Of(Box::new(Self::compile(&schema, &format!("{path}.*"))?))),
-        };
-        let one = |schema: Option<Value>, path: &str| {
-            schema.map(|schema| Self::compile(&schema, path).map(Box::new)).transpose()
-        };
-        let several = |schemas: Vec<Value>| -> Result<Vec<Self>, Unsupported> {
-            schemas.iter().map(|schema| Self::compile(schema, path)).collect()
+            Some(schema) => Some(Additional::Of(Box::new(self.node(&schema, &format!("{path}.*"))?))),
         };
         let list = match words.list_type.as_deref() {
             Some("set") => List::Set,
@@ -146,18 +158,18 @@ impl Node {
             _ => List::Atomic,
         };
         let rules: Result<Vec<Rule>, _> = words.rules.iter().map(Rule::compile).collect();
-        let mut node = Self {
+        let mut node = Node {
             format,
             pattern,
             default: words.default.take(),
-            properties: properties?,
+            properties,
             additional,
-            items: one(words.items.take(), &format!("{path}[]"))?,
+            items: self.one(words.items.take(), &format!("{path}[]"))?,
             list,
-            all_of: several(std::mem::take(&mut words.all_of))?,
-            any_of: several(std::mem::take(&mut words.any_of))?,
-            one_of: several(std::mem::take(&mut words.one_of))?,
-            not: one(words.not.take(), path)?,
+            all_of: self.several(std::mem::take(&mut words.all_of), path)?,
+            any_of: self.several(std::mem::take(&mut words.any_of), path)?,
+            one_of: self.several(std::mem::take(&mut words.one_of), path)?,
+            not: self.one(words.not.take(), path)?,
             rules: rules.map_err(|why| place.unsupported(&why))?,
             has_rules: false,
             has_transitions: false,
@@ -169,6 +181,51 @@ impl Node {
         Ok(node)
     }
 
+    fn one(&mut self, schema: Option<Value>, path: &str) -> Result<Option<Box<Node>>, Unsupported> {
+        schema.map(|schema| self.node(&schema, path).map(Box::new)).transpose()
+    }
+
+    fn several(&mut self, schemas: Vec<Value>, path: &str) -> Result<Vec<Node>, Unsupported> {
+        schemas.iter().map(|schema| self.node(schema, path)).collect()
+    }
+
+    /// Counts a schema, before anything is made of what it has in it. The text of a rule takes about as long to compile as a schema for
+    /// every few letters.
+    fn count(&mut self, words: &Keywords, place: &Place<'_>) -> Result<(), Unsupported> {
+        let values = words.allowed.as_ref().map_or(0, Vec::len);
+        let rules: usize =
+            words.rules.iter().map(|rule| 1 + rule.to_string().len() / RULE_BYTES_A_NODE).sum();
+        self.nodes += 1 + values + words.required.len() + words.list_keys.len() + rules;
+        if self.nodes > self.bounds.nodes {
+            let most = self.bounds.nodes;
+            return Err(
+                place.unsupported(&format!("more than {most} schemas, names, values of enum and rules"))
+            );
+        }
+        Ok(())
+    }
+
+    /// Looks at a pattern once. It is compiled again for each validation.
+    fn pattern(&mut self, text: &str, place: &Place<'_>) -> Result<(), Unsupported> {
+        if !self.patterns.insert(text.to_owned()) {
+            return Ok(());
+        }
+        let Bounds { patterns, pattern_bytes, .. } = self.bounds;
+        if self.patterns.len() > patterns {
+            return Err(place.unsupported(&format!("more than {patterns} different patterns")));
+        }
+        match pattern::compile(text, pattern_bytes) {
+            Ok(_) => Ok(()),
+            Err(pattern::Refused::TooLarge) => {
+                let most = pattern_bytes >> 10;
+                Err(place.unsupported(&format!("a pattern of more than {most} KiB when it is compiled")))
+            }
+            Err(pattern::Refused::Unknown) => Err(place.unsupported(&format!("the pattern {text:?}"))),
+        }
+    }
+}
+
+impl Node {
     /// The schemas whose rules apply within values of this one.
     fn below(&self) -> impl Iterator<Item = &Self> {
         let additional = match &self.additional {
@@ -195,11 +252,21 @@ impl Node {
         }
     }
 
-    /// The item of an older list that is the same item as this one.
-    pub(super) fn old_item<'a>(&self, old: Option<&'a Value>, item: &Value) -> Option<&'a Value> {
-        let List::Map(keys) = &self.list else { return None };
-        let is_same = |other: &&Value| keys.iter().all(|key| other.get(key) == item.get(key));
-        old?.as_array()?.iter().find(is_same)
+    /// The items of an older list with the same keys as these, in their order.
+    pub(super) fn old_items<'a>(
+        &self,
+        old: Option<&'a Value>,
+        items: &[Value],
+        found: &mut Found,
+    ) -> Counted<Vec<Option<&'a Value>>> {
+        let (List::Map(keys), Some(Value::Array(olds))) = (&self.list, old) else {
+            return Ok(vec![None; items.len()]);
+        };
+        found.spend(keys.len().saturating_mul(items.len() + olds.len()))?;
+        // Of several with the same keys, the first counts.
+        let by_keys: BTreeMap<String, &Value> =
+            olds.iter().rev().map(|old| (lists::key(keys, old).to_string(), old)).collect();
+        Ok(items.iter().map(|item| by_keys.get(&lists::key(keys, item).to_string()).copied()).collect())
     }
 }
 

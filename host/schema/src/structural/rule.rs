@@ -5,9 +5,15 @@ use std::sync::Arc;
 use http::Uri;
 use kube_cel::{
     CompilationError, CompilationResult, KubeCelExt,
-    cel::{Context, ExecutionError, Program, Value as Cel, extractors::This},
+    cel::{
+        Context, ExecutionError, Program, Value as Cel,
+        extractors::{Arguments, This},
+    },
 };
+use regex::Regex;
 use serde_json::{Value, json};
+
+use super::patterns;
 
 const KEYWORD: &str = "x-kubernetes-validations";
 
@@ -119,9 +125,48 @@ thread_local! {
     pub(super) static CONTEXT: Context<'static> = context();
 }
 
-/// Of Kubernetes' own libraries, that for URLs is written anew: the available one would bring a second implementation of Unicode.
+/// Uses a pattern of a rule.
+fn with_pattern(
+    function: &str,
+    pattern: &str,
+    work: impl FnOnce(&Regex) -> Cel,
+) -> Result<Cel, ExecutionError> {
+    patterns::with(pattern, work).map_err(|why| ExecutionError::function_error(function, why))
+}
+
+/// Of Kubernetes' own libraries, that for URLs is written anew: the available one would bring a second implementation of Unicode. So are
+/// the functions with patterns: the available ones compile a pattern of any size each time that they are called.
 fn context() -> Context<'static> {
     let mut context = Context::default().with_all();
+    let text = |text: &str| Cel::String(Arc::new(text.to_owned()));
+    context.add_function(
+        "matches",
+        |This(of): This<Arc<String>>, pattern: Arc<String>| -> Result<Cel, ExecutionError> {
+            with_pattern("matches", &pattern, |pattern| Cel::Bool(pattern.is_match(&of)))
+        },
+    );
+    context.add_function(
+        "find",
+        move |This(of): This<Arc<String>>, pattern: Arc<String>| -> Result<Cel, ExecutionError> {
+            with_pattern("find", &pattern, |pattern| text(pattern.find(&of).map_or("", |one| one.as_str())))
+        },
+    );
+    context.add_function(
+        "findAll",
+        move |This(of): This<Arc<String>>, Arguments(given): Arguments| -> Result<Cel, ExecutionError> {
+            let Some(Cel::String(pattern)) = given.first() else {
+                return Err(ExecutionError::function_error("findAll", "the argument is no pattern"));
+            };
+            let most = match given.get(1) {
+                Some(Cel::Int(most)) => usize::try_from(*most).unwrap_or(usize::MAX),
+                _ => usize::MAX,
+            };
+            with_pattern("findAll", pattern, |pattern| {
+                let all = pattern.find_iter(&of).take(most).map(|one| text(one.as_str()));
+                Cel::List(Arc::new(all.collect()))
+            })
+        },
+    );
     context.add_function("isURL", |text: Arc<String>| -> Result<Cel, ExecutionError> {
         Ok(Cel::Bool(url(&text).is_some()))
     });
@@ -129,24 +174,23 @@ fn context() -> Context<'static> {
         Some(_) => Ok(Cel::String(text)),
         None => Err(ExecutionError::function_error("url", format!("{text:?} is no URL"))),
     });
-    let text = |text: &str| Ok(Cel::String(Arc::new(text.to_owned())));
     context.add_function("getScheme", move |This(of): This<Arc<String>>| -> Result<Cel, ExecutionError> {
-        text(url(&of).as_ref().and_then(Uri::scheme_str).unwrap_or_default())
+        Ok(text(url(&of).as_ref().and_then(Uri::scheme_str).unwrap_or_default()))
     });
     context.add_function("getHostname", move |This(of): This<Arc<String>>| -> Result<Cel, ExecutionError> {
         let url = url(&of);
         let host = url.as_ref().and_then(Uri::host).unwrap_or_default();
-        text(host.trim_start_matches('[').trim_end_matches(']'))
+        Ok(text(host.trim_start_matches('[').trim_end_matches(']')))
     });
     context.add_function("getHost", move |This(of): This<Arc<String>>| -> Result<Cel, ExecutionError> {
         let url = url(&of);
         let authority = url.as_ref().and_then(Uri::authority).map(http::uri::Authority::as_str);
-        text(authority.map_or("", |authority| authority.rsplit('@').next().unwrap_or_default()))
+        Ok(text(authority.map_or("", |authority| authority.rsplit('@').next().unwrap_or_default())))
     });
     context.add_function(
         "getEscapedPath",
         move |This(of): This<Arc<String>>| -> Result<Cel, ExecutionError> {
-            text(url(&of).as_ref().map_or("", Uri::path))
+            Ok(text(url(&of).as_ref().map_or("", Uri::path)))
         },
     );
     context

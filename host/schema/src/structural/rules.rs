@@ -11,27 +11,27 @@ use serde_json::Value;
 
 use super::{
     cost::{self, BUDGET, CALL_MAX},
+    found::{Counted, Found},
     node::{Additional, Node},
     rule::{CONTEXT, Rule},
 };
 use crate::cause::{duplicate, duplicate_unseen, forbidden, invalid, invalid_unseen, required};
 
-/// The rules that a value violates, compared with what it was if it was anything.
-pub(super) fn broken(node: &Node, value: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let mut run = Run { found: Vec::new(), budget: BUDGET, is_over: false };
-    CONTEXT.with(|context| run.walk(context, node, value, old, false, ""));
-    run.found
+/// Finds the rules that a value violates, compared with what it was if it was anything.
+pub(super) fn check(node: &Node, value: &Value, old: Option<&Value>, found: &mut Found) -> Counted {
+    let mut run = Run { found, budget: BUDGET, is_over: false };
+    CONTEXT.with(|context| run.walk(context, node, value, old, false, ""))
 }
 
-struct Run {
-    found: Vec<Cause>,
+struct Run<'f> {
+    found: &'f mut Found,
     /// What is left to spend.
     budget: u64,
     /// Whether no further rules are evaluated.
     is_over: bool,
 }
 
-impl Run {
+impl Run<'_> {
     /// Evaluates the rules at one place, and those below. If `is_same`, what is around this value has not changed.
     fn walk(
         &mut self,
@@ -41,39 +41,46 @@ impl Run {
         old: Option<&Value>,
         is_same: bool,
         path: &str,
-    ) {
-        let is_same = is_same || old == Some(value);
-        let is_nothing_to_do = !node.has_rules || is_same && !node.has_transitions;
-        if is_nothing_to_do || value.is_null() || self.is_over {
-            return;
+    ) -> Counted {
+        self.found.look_at(path)?;
+        if !node.has_rules || value.is_null() || self.is_over {
+            return Ok(());
         }
-        self.here(context, node, value, old, is_same, path);
+        if let Some(old) = old {
+            self.found.read(old)?;
+        }
+        let is_same = is_same || old == Some(value);
+        if is_same && !node.has_transitions {
+            return Ok(());
+        }
+        self.here(context, node, value, old, is_same, path)?;
         for branch in &node.all_of {
-            self.walk(context, branch, value, old, false, path);
+            self.walk(context, branch, value, old, false, path)?;
         }
         match value {
             Value::Object(fields) => {
                 let old = |name: &str| old.and_then(|old| old.get(name));
                 for (name, within) in fields {
                     if let Some(Additional::Of(member)) = &node.additional {
-                        self.walk(context, member, within, old(name), is_same, &format!("{path}[{name}]"));
+                        self.walk(context, member, within, old(name), is_same, &format!("{path}[{name}]"))?;
                     }
                     if let Some(member) = node.properties.get(name) {
                         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                        self.walk(context, member, within, old(name), is_same, &path);
+                        self.walk(context, member, within, old(name), is_same, &path)?;
                     }
                 }
             }
             Value::Array(items) => {
-                for (index, item) in items.iter().enumerate() {
-                    if let Some(member) = &node.items {
-                        let path = format!("{path}[{index}]");
-                        self.walk(context, member, item, node.old_item(old, item), is_same, &path);
+                if let Some(member) = &node.items {
+                    let olds = node.old_items(old, items, self.found)?;
+                    for (index, (item, old)) in items.iter().zip(olds).enumerate() {
+                        self.walk(context, member, item, old, is_same, &format!("{path}[{index}]"))?;
                     }
                 }
             }
             _ => {}
         }
+        Ok(())
     }
 
     fn here(
@@ -84,10 +91,11 @@ impl Run {
         old: Option<&Value>,
         is_same: bool,
         path: &str,
-    ) {
+    ) -> Counted {
         if node.rules.is_empty() {
-            return;
+            return Ok(());
         }
+        self.found.read(value)?;
         let mut scope = context.new_inner_scope();
         scope.add_variable_from_value("self", cel(node, value));
         let old = old.filter(|old| !old.is_null());
@@ -97,8 +105,12 @@ impl Run {
                 true => old.is_some() || rule.is_old_optional,
                 false => !is_same,
             };
-            if !is_due || !self.may_cost(node, rule, value, old, path) {
+            self.found.spend(1)?;
+            if !is_due || !self.may_cost(node, rule, value, old, path)? {
                 continue;
+            }
+            if let Some(old) = old {
+                self.found.read(old)?;
             }
             let before = old.map(|old| cel(node, old));
             match (rule.is_old_optional, before) {
@@ -111,21 +123,30 @@ impl Run {
             }
             match rule.holds(&scope) {
                 Ok(true) => {}
-                Ok(false) => self.found.push(violation(rule, &rule.message(&scope), value, path)),
-                Err(why) => self.found.push(invalid(path, &type_name(node), &why)),
+                Ok(false) => self.found.push(violation(rule, &rule.message(&scope), value, path))?,
+                Err(why) => self.found.push(invalid(path, &type_name(node), &why))?,
             }
         }
+        Ok(())
     }
 
     /// Whether a rule is cheap enough to be evaluated. If not, no further rule is, as with the API server.
-    fn may_cost(&mut self, node: &Node, rule: &Rule, value: &Value, old: Option<&Value>, path: &str) -> bool {
+    fn may_cost(
+        &mut self,
+        node: &Node,
+        rule: &Rule,
+        value: &Value,
+        old: Option<&Value>,
+        path: &str,
+    ) -> Counted<bool> {
         if self.is_over {
-            return false;
+            return Ok(false);
         }
         let compiled = &rule.compiled;
-        let programs = [Some(&compiled.program), compiled.message_program.as_ref()];
-        let cost = |program| cost::most(program, value, old);
-        let cost = programs.into_iter().flatten().map(cost).fold(0, u64::saturating_add);
+        let mut cost = 0_u64;
+        for program in [Some(&compiled.program), compiled.message_program.as_ref()].into_iter().flatten() {
+            cost = cost.saturating_add(cost::most(program, value, old, self.found)?);
+        }
         let why = if cost > CALL_MAX {
             format!(
                 "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call \
@@ -137,11 +158,11 @@ impl Run {
                 .into()
         } else {
             self.budget -= cost;
-            return true;
+            return Ok(true);
         };
         self.is_over = true;
-        self.found.push(invalid(path, &type_name(node), &why));
-        false
+        self.found.push(invalid(path, &type_name(node), &why))?;
+        Ok(false)
     }
 }
 

@@ -251,6 +251,17 @@ fn several_schemas_of_one_place_all_count() {
     );
 }
 
+/// If a schema were checked twice at each level, this test would not end.
+#[test]
+fn schemas_within_schemas_are_checked_once_each() {
+    for combined in ["anyOf", "oneOf", "allOf"] {
+        let node = (0..60).fold(json!({"maximum": 1}), |node, _| json!({combined: [node]}));
+        let causes = told(&compile(node), json!(2), None);
+        let last = "FieldValueInvalid spec: Invalid value: 2: spec in body should be less than or equal to 1";
+        assert!(causes.contains(&last.to_owned()), "{combined}: {causes:?}");
+    }
+}
+
 #[test]
 fn what_has_not_changed_is_not_held_against_an_object() {
     let widget = widget();
@@ -362,6 +373,72 @@ fn a_rule_that_would_cost_too_much_is_not_evaluated() {
             r#"FieldValueInvalid spec.list: Invalid value: "array": 'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: sums"#
         ]
     );
+}
+
+/// If the steps were not counted, these would take hours, or all memory.
+#[test]
+fn a_validation_counts_its_steps() {
+    let branches: Vec<Value> = vec![json!({"items": {"type": "integer"}}); 3_000];
+    let loops = (0..30).fold("true".to_owned(), |rule, level| format!("self.all(x{level}, {rule})"));
+    for (schema, list) in [
+        (json!({"oneOf": branches}), json!(vec![1; 100_000])),
+        (json!({"items": {"enum": ["x".repeat(100_000)]}}), json!(vec![1; 100_000])),
+        (json!({"type": "array", "x-kubernetes-validations": [{"rule": loops}]}), json!([])),
+    ] {
+        let told = told(&compile(schema), list, None);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].contains("takes more than 10000000 steps"), "{told:?}");
+    }
+}
+
+/// If each item were looked for in the whole list, this would take minutes.
+#[test]
+fn the_items_of_a_long_keyed_list_are_compared_with_what_they_were() {
+    let list = compile(
+        json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+        "items": {"type": "object", "properties": {"k": {"type": "integer"}, "v": {"type": "integer", "maximum": 1}}}}),
+    );
+    let items = |v: u32| (0..50_000).map(|k| json!({"k": k, "v": v})).collect::<Vec<_>>();
+    let mut new = items(2);
+    new.reverse();
+    assert_eq!(told(&list, json!(new), Some(json!(items(2)))), Vec::<String>::new());
+    assert_eq!(told(&list, json!(new), Some(json!(items(2)[1..].to_vec()))).len(), 1);
+}
+
+#[test]
+fn the_schema_of_a_guest_is_held_to_the_bounds_of_its_config() {
+    let fields = |count: usize, node: &dyn Fn(usize) -> Value| {
+        let fields: serde_json::Map<String, Value> =
+            (0..count).map(|field| (format!("f{field}"), node(field))).collect();
+        json!({"properties": fields})
+    };
+    let rules: Vec<Value> = (0..NODES_MAX / 4).map(|_| json!({"rule": "true"})).collect();
+    for (schema, what) in [
+        (fields(NODES_MAX, &|_| json!({})), "more than 10000 schemas"),
+        (json!({"enum": (0..NODES_MAX).collect::<Vec<_>>()}), "more than 10000 schemas"),
+        (fields(PATTERNS_MAX + 1, &|field| json!({"pattern": field.to_string()})), "more than 100 different"),
+        (json!({"pattern": r"\w{3}"}), "a pattern of more than 64 KiB when it is compiled in the schema"),
+    ] {
+        assert!(Structural::compile(&schema).unwrap_err().0.starts_with(what), "{what}");
+        assert!(Structural::of_crd(&schema).is_ok(), "{what}");
+    }
+    assert!(Structural::compile(&json!({"x-kubernetes-validations": rules})).is_err());
+    Structural::compile(&fields(NODES_MAX - 1, &|_| json!({"pattern": "^a$"}))).unwrap();
+}
+
+#[test]
+fn a_pattern_of_a_rule_is_no_larger_than_another_and_a_validation_has_few_of_them() {
+    let structural =
+        compile(json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-validations": [
+            {"rule": "self.all(x, x.matches(x) && x.find(x) == x && x.findAll(x) == [x])", "message": "all"},
+        ]}));
+    let told = |items: Vec<String>| told(&structural, json!(items), None).join(" ");
+    assert_eq!(told((0..PATTERNS_MAX).map(|item| item.to_string()).collect()), "");
+    assert!(told(vec!["1*".into()]).ends_with("Invalid value: all"));
+    let many = told((0..=PATTERNS_MAX).map(|item| item.to_string()).collect());
+    assert!(many.contains("there are more than 100 different patterns"), "{many}");
+    let large = told(vec![r"\w{3}".into()]);
+    assert!(large.contains("is no pattern, or too large"), "{large}");
 }
 
 #[test]

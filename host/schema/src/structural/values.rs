@@ -9,40 +9,60 @@ use serde_json::{Number, Value};
 
 use super::{
     format::Format,
+    found::{Counted, Found},
     node::{Additional, Node},
+    patterns,
 };
 use crate::cause::{float, invalid, not_supported, quoted, required, too_long, too_many, type_invalid};
 
-/// What a schema forbids in a value, without its rules. What has not changed since `old` is not looked at.
-pub(super) fn misfits(node: &Node, value: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let mut found = Vec::new();
-    check(node, value, old, "", &mut found);
-    found
-}
-
-fn check(node: &Node, value: &Value, old: Option<&Value>, path: &str, found: &mut Vec<Cause>) {
-    if old == Some(value) {
-        return;
+/// Finds what a schema forbids in a value, without its rules. What has not changed since `old` is not looked at.
+pub(super) fn check(
+    node: &Node,
+    value: &Value,
+    old: Option<&Value>,
+    path: &str,
+    found: &mut Found,
+) -> Counted {
+    found.look_at(path)?;
+    if let Some(old) = old {
+        found.read(value)?;
+        if old == value {
+            return Ok(());
+        }
     }
-    of_type(node, value, path, found);
+    of_type(node, value, path, found)?;
     if !value.is_null() {
-        compose(node, value, old, path, found);
+        compose(node, value, old, path, found)?;
         match value {
-            Value::String(text) => of_text(node, value, text, path, found),
-            Value::Number(number) => of_number(node, number, path, found),
-            Value::Array(items) => of_list(node, items, old, path, found),
+            Value::String(text) => of_text(node, value, text, path, found)?,
+            Value::Number(number) => of_number(node, number, path, found)?,
+            Value::Array(items) => of_list(node, items, old, path, found)?,
             _ => {}
         }
     }
     if let Some(allowed) = &node.words.allowed
-        && !allowed.iter().any(|one| is_same(one, value))
+        && !is_among(allowed, value, found)?
     {
-        found.push(not_supported(path, value, allowed));
+        found.push(not_supported(path, value, allowed))?;
     }
-    if let Value::Object(fields) = value {
-        of_map(node, fields, old, path, found);
+    match value {
+        Value::Object(fields) => of_map(node, fields, old, path, found),
+        _ => Ok(()),
     }
 }
+
+fn is_among(allowed: &[Value], value: &Value, found: &mut Found) -> Counted<bool> {
+    for one in allowed {
+        found.read(value)?;
+        if is_same(one, value) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The steps for each byte that a pattern is matched with. A pattern of the largest size takes about a microsecond for it.
+const STEPS_A_BYTE: usize = 16;
 
 /// Above it the API server takes a double for no integer, although it has no fraction.
 const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
@@ -72,7 +92,7 @@ fn noun(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
-fn of_type(node: &Node, value: &Value, path: &str, found: &mut Vec<Cause>) {
+fn of_type(node: &Node, value: &Value, path: &str, found: &mut Found) -> Counted {
     let types = node.types();
     let has = |name: &str| types.contains(&name);
     let mut mismatch = |wanted: &str, is: &str| {
@@ -80,14 +100,12 @@ fn of_type(node: &Node, value: &Value, path: &str, found: &mut Vec<Cause>) {
             path,
             is,
             &format!("{path} in body must be of type {wanted}: {}", quoted(is)),
-        ));
+        ))
     };
     let (is, its_format) = noun(value);
     if value.is_null() {
-        if !types.is_empty() && !node.words.nullable {
-            mismatch(&types.join(","), is);
-        }
-        return;
+        let may_be = types.is_empty() || node.words.nullable;
+        return if may_be { Ok(()) } else { mismatch(&types.join(","), is) };
     }
     let is_whole = value.as_f64().is_some_and(|number| number.fract() == 0.0 && number.abs() <= WHOLE_MAX);
     let fits = types.is_empty()
@@ -97,29 +115,32 @@ fn of_type(node: &Node, value: &Value, path: &str, found: &mut Vec<Cause>) {
     let is_listed = matches!(value, Value::String(_) | Value::Array(_));
     match node.format {
         // The API server says nothing of lists where a text of a format belongs.
-        Some(_) if is_listed && !has("number") && !has("integer") => {}
+        Some(_) if is_listed && !has("number") && !has("integer") => Ok(()),
         Some(format) if !is_listed && (!fits || types.is_empty()) => mismatch(format.name(), its_format),
         _ if !fits => mismatch(&types.join(","), is),
-        _ => {}
+        _ => Ok(()),
     }
 }
 
-fn of_text(node: &Node, value: &Value, text: &str, path: &str, found: &mut Vec<Cause>) {
+fn of_text(node: &Node, value: &Value, text: &str, path: &str, found: &mut Found) -> Counted {
+    found.read(value)?;
     let words = &node.words;
     let length = text.chars().count() as u64;
     if let Some(most) = words.max_length.filter(|most| length > *most) {
-        found.push(too_long(path, most));
+        found.push(too_long(path, most))?;
     } else if let Some(least) = words.min_length.filter(|least| length < *least) {
-        found.push(wrong(value, path, &format!("should be at least {least} chars long")));
-    } else if let Some((pattern, read)) = &node.pattern
-        && !read.is_match(text)
-    {
-        found.push(wrong(value, path, &format!("should match '{pattern}'")));
+        found.push(wrong(value, path, &format!("should be at least {least} chars long")))?;
+    } else if let Some(pattern) = &node.pattern {
+        found.spend(text.len().saturating_mul(STEPS_A_BYTE))?;
+        if !patterns::with(pattern, |pattern| pattern.is_match(text)).unwrap_or_default() {
+            found.push(wrong(value, path, &format!("should match '{pattern}'")))?;
+        }
     }
     if let Some(format) = node.format.filter(|format| !format.has(text)) {
         let why = format!("{path} in body must be of type {}: {}", format.name(), quoted(text));
-        found.push(type_invalid(path, text, &why));
+        found.push(type_invalid(path, text, &why))?;
     }
+    Ok(())
 }
 
 /// A bound as it counts for a value: whole for whole numbers.
@@ -138,9 +159,9 @@ fn is_in_range(node: &Node, value: &Number, given: f64) -> bool {
     }
 }
 
-fn of_number(node: &Node, number: &Number, path: &str, found: &mut Vec<Cause>) {
+fn of_number(node: &Node, number: &Number, path: &str, found: &mut Found) -> Counted {
     let (words, value, Some(given)) = (&node.words, &Value::from(number.clone()), number.as_f64()) else {
-        return;
+        return Ok(());
     };
     if !is_in_range(node, number, given) {
         let type_name = words.type_name.as_deref().unwrap_or_default();
@@ -149,46 +170,49 @@ fn of_number(node: &Node, number: &Number, path: &str, found: &mut Vec<Cause>) {
             None => "(default format)".into(),
         };
         let why = format!("Checked value must be of type {type_name} {of} in {path}");
-        found.push(invalid("", &"".into(), &why));
+        found.push(invalid("", &"".into(), &why))?;
     }
     let bound = |keyword: Option<f64>| keyword.map(|given| bound(given, value));
     let mut should = |what: &str, than: f64| {
         let than = if value.is_f64() { float(than) } else { than.to_string() };
-        found.push(wrong(value, path, &format!("should be {what} {than}")));
+        found.push(wrong(value, path, &format!("should be {what} {than}")))
     };
     match bound(words.multiple_of) {
-        Some(step) if step > 0.0 && (given / step).fract() != 0.0 => should("a multiple of", step),
+        Some(step) if step > 0.0 && (given / step).fract() != 0.0 => should("a multiple of", step)?,
         _ => {}
     }
     match bound(words.minimum) {
-        Some(least) if words.exclusive_minimum && given <= least => should("greater than", least),
-        Some(least) if given < least => should("greater than or equal to", least),
+        Some(least) if words.exclusive_minimum && given <= least => should("greater than", least)?,
+        Some(least) if given < least => should("greater than or equal to", least)?,
         _ => {}
     }
     match bound(words.maximum) {
-        Some(most) if words.exclusive_maximum && given >= most => should("less than", most),
-        Some(most) if given > most => should("less than or equal to", most),
+        Some(most) if words.exclusive_maximum && given >= most => should("less than", most)?,
+        Some(most) if given > most => should("less than or equal to", most)?,
         _ => {}
     }
     if bound(words.multiple_of).is_some_and(|step| step <= 0.0) {
         let why = format!("factor MultipleOf declared for {path} must be positive: 0");
-        found.push(invalid(path, &0.into(), &why));
+        found.push(invalid(path, &0.into(), &why))?;
     }
+    Ok(())
 }
 
-fn of_list(node: &Node, items: &[Value], old: Option<&Value>, path: &str, found: &mut Vec<Cause>) {
+fn of_list(node: &Node, items: &[Value], old: Option<&Value>, path: &str, found: &mut Found) -> Counted {
     if let Some(member) = &node.items {
-        for (index, item) in items.iter().enumerate() {
-            check(member, item, node.old_item(old, item), &format!("{path}[{index}]"), found);
+        let olds = node.old_items(old, items, found)?;
+        for (index, (item, old)) in items.iter().zip(olds).enumerate() {
+            check(member, item, old, &format!("{path}[{index}]"), found)?;
         }
     }
     let size = items.len();
     if let Some(least) = node.words.min_items.filter(|least| (size as u64) < *least) {
-        found.push(wrong(&size.into(), path, &format!("should have at least {least} items")));
+        found.push(wrong(&size.into(), path, &format!("should have at least {least} items")))?;
     }
     if let Some(most) = node.words.max_items.filter(|most| size as u64 > *most) {
-        found.push(too_many(path, size, most));
+        found.push(too_many(path, size, most))?;
     }
+    Ok(())
 }
 
 fn of_map(
@@ -196,70 +220,74 @@ fn of_map(
     fields: &serde_json::Map<String, Value>,
     old: Option<&Value>,
     path: &str,
-    found: &mut Vec<Cause>,
-) {
+    found: &mut Found,
+) -> Counted {
+    found.spend(node.properties.len() + node.words.required.len())?;
     let size = fields.len();
     if let Some(least) = node.words.min_properties.filter(|least| (size as u64) < *least) {
-        found.push(wrong(&size.into(), path, &format!("should have at least {least} properties")));
+        found.push(wrong(&size.into(), path, &format!("should have at least {least} properties")))?;
     }
     if let Some(most) = node.words.max_properties.filter(|most| size as u64 > *most) {
-        found.push(too_many(path, size, most));
+        found.push(too_many(path, size, most))?;
     }
     let at = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     let old = |name: &str| old.and_then(|old| old.get(name));
     if let Some(Additional::Of(member)) = &node.additional {
         for (name, value) in fields.iter().filter(|(name, _)| !node.properties.contains_key(*name)) {
-            check(member, value, old(name), &at(name), found);
+            check(member, value, old(name), &at(name), found)?;
         }
     }
     for (name, member) in &node.properties {
         if let Some(value) = fields.get(name) {
-            check(member, value, old(name), &at(name), found);
+            check(member, value, old(name), &at(name), found)?;
         }
     }
-    let missing = node.words.required.iter().filter(|name| !fields.contains_key(*name));
-    found.extend(missing.map(|name| required(&at(name), "")));
+    let mut missing = node.words.required.iter().filter(|name| !fields.contains_key(*name));
+    missing.try_for_each(|name| found.push(required(&at(name), "")))
 }
 
 /// Checks the schemas that are combined for one value.
-fn compose(node: &Node, value: &Value, old: Option<&Value>, path: &str, found: &mut Vec<Cause>) {
-    let misfits = |node: &Node| {
-        let mut found = Vec::new();
-        check(node, value, old, path, &mut found);
-        found
+fn compose(node: &Node, value: &Value, old: Option<&Value>, path: &str, found: &mut Found) -> Counted {
+    // Each is checked once: what is within it is checked again with it.
+    let each = |branches: &[Node], found: &mut Found| -> Counted<Vec<Vec<Cause>>> {
+        let misfits = |branch| found.aside(|found| check(branch, value, old, path, found));
+        branches.iter().map(misfits).collect()
     };
     // An error about the whole value has no field. Its path is in the message.
     let whole = |why: &str| invalid("", &"".into(), &format!("{} {why}", quoted(path)));
+    // The errors of the first schema are reported as well.
     let mut told = Vec::new();
-    if !node.any_of.is_empty() && !node.any_of.iter().any(|branch| misfits(branch).is_empty()) {
-        found.push(whole("must validate at least one schema (anyOf)"));
-        told.extend(node.any_of.first());
+    let any = each(&node.any_of, found)?;
+    if !any.is_empty() && !any.iter().any(Vec::is_empty) {
+        found.push(whole("must validate at least one schema (anyOf)"))?;
+        told.extend(any.into_iter().next());
     }
-    if !node.one_of.is_empty() {
-        match node.one_of.iter().filter(|branch| misfits(branch).is_empty()).count() {
-            1 => {}
-            0 => {
-                found.push(whole("must validate one and only one schema (oneOf). Found none valid"));
-                told.extend(node.one_of.first());
-            }
-            several => found.push(whole(&format!(
-                "must validate one and only one schema (oneOf). Found {several} valid alternatives"
-            ))),
+    let one = each(&node.one_of, found)?;
+    match one.iter().filter(|causes| causes.is_empty()).count() {
+        0 if !one.is_empty() => {
+            found.push(whole("must validate one and only one schema (oneOf). Found none valid"))?;
+            told.extend(one.into_iter().next());
         }
+        0 | 1 => {}
+        several => found.push(whole(&format!(
+            "must validate one and only one schema (oneOf). Found {several} valid alternatives"
+        )))?,
     }
-    // The errors of the first branch are reported as well.
-    found.extend(told.into_iter().flat_map(&misfits));
-    let of_all: Vec<Vec<Cause>> = node.all_of.iter().map(&misfits).collect();
-    let broken = of_all.iter().filter(|causes| !causes.is_empty()).count();
-    found.extend(of_all.into_iter().flatten());
+    found.causes.extend(told.into_iter().flatten());
+    let all = each(&node.all_of, found)?;
+    let broken = all.iter().filter(|causes| !causes.is_empty()).count();
+    found.causes.extend(all.into_iter().flatten());
     match broken {
         0 => {}
         all if all == node.all_of.len() => {
-            found.push(whole("must validate all the schemas (allOf). None validated"));
+            found.push(whole("must validate all the schemas (allOf). None validated"))?;
         }
-        _ => found.push(whole("must validate all the schemas (allOf)")),
+        _ => found.push(whole("must validate all the schemas (allOf)"))?,
     }
-    if node.not.as_ref().is_some_and(|node| misfits(node).is_empty()) {
-        found.push(whole("must not validate the schema (not)"));
+    if let Some(not) = &node.not
+        && found.aside(|found| check(not, value, old, path, found))?.is_empty()
+    {
+        found.push(whole("must not validate the schema (not)"))?;
     }
+    Ok(())
 }

@@ -9,7 +9,7 @@ use std::{
 use jiff::SignedDuration;
 use pintle_engine::Engine;
 use pintle_modules::Budget;
-use pintle_operator::{Metrics, Readiness};
+use pintle_operator::{Metrics, Readiness, RootLimits};
 use pintle_schema::fit::Kinds;
 use pintle_simulator::Record;
 use tokio::{sync::Notify, task::JoinHandle};
@@ -100,6 +100,7 @@ impl Operate for Hosts {
             leader_elect: world.size > 1,
             workers: WORKERS,
             budget: Budget::fixed(MEMORY_BYTES),
+            root_limits: RootLimits::default(),
             seed: life.seed,
             spawner: life.spawner.clone(),
             guests: Some(strictly(Arc::clone(impure), seam)),

@@ -190,3 +190,35 @@ fn a_swap_counts_the_roots_that_had_a_pass_since_and_those_that_it_changed_or_br
         "another host may have swapped since"
     );
 }
+
+#[test]
+fn a_root_is_kept_within_the_limits_of_one_and_of_all() {
+    let mut roots = Roots::within(RootLimits { each: 400, all: 600 });
+    let kind = shop();
+    let sized = |name: &str, bytes: usize| {
+        let mut root = root(name, name, "7");
+        root["spec"] = "x".repeat(bytes).into();
+        root
+    };
+    let key = |name: &str| RootKey { namespace: Some("n".into()), name: name.into() };
+    let retries = |roots: &Roots, name: &str| {
+        let unkept = roots.unkept(&kind, &key(name))?;
+        Some(unkept.refusal.map(|refusal| refusal.retry))
+    };
+    for (name, bytes) in [("a", 200), ("b", 200), ("c", 200), ("d", 400)] {
+        assert!(roots.saw(&kind, sized(name, bytes), None), "{name}");
+    }
+    let told = ["a", "b", "c", "d"].map(|name| retries(&roots, name));
+    assert_eq!(told, [None, None, Some(Some(true)), Some(Some(false))]);
+    assert!(!roots.saw(&kind, sized("c", 200), None), "there is still no room");
+    assert!(roots.has(&kind, &key("d")) && roots.by_uid(&Uid::new("d")).is_some());
+    roots.remove(&kind, &sized("a", 200));
+    assert_eq!(retries(&roots, "c"), Some(None), "there is room");
+    assert!(roots.saw(&kind, sized("c", 200), None));
+    assert_eq!(retries(&roots, "c"), None);
+    let mut smaller = sized("d", 20);
+    smaller["metadata"]["resourceVersion"] = "8".into();
+    roots.remove(&kind, &sized("b", 200));
+    assert!(roots.saw(&kind, smaller, None));
+    assert_eq!(retries(&roots, "d"), None);
+}

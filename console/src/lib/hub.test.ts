@@ -188,6 +188,23 @@ test('while the API server does not answer the host, nothing is live though the 
   assert.deepEqual([host.lists.length, host.streams.at(-1)?.watches[0]], [2, 'my.domain/v1/webservers;resourceVersion=10']);
 });
 
+test('what is beyond the watches of a stream is shown as it was read and says so, and is followed once there is room', async (context) => {
+  const host = new Host();
+  host.rows = [row('a')];
+  const { client, of } = open(host);
+  const last = (id: number) => of('state').filter((told) => told.id === id).at(-1);
+  for (let id = 0; id < 34; id += 1) client.post({ type: 'want', id, query: { ...KIND, plural: `kind${id}`, ...(id === 33 ? { namespace: 'a', name: 'x' } : {}) } });
+  await until('as many as there may be are followed', () => [0, 31].every((id) => last(id)?.state === 'live') && [32, 33].every((id) => last(id)?.state === 'failed'));
+  assert.deepEqual([last(32)?.problem?.title, last(33)?.problem?.title, of('rows').some(({ id }) => id === 32)], ['Not followed', 'Not followed', true]);
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  client.post({ type: 'drop', id: 0 });
+  context.mock.timers.tick(15_000);
+  context.mock.timers.tick(5);
+  context.mock.timers.reset();
+  await until('the next is followed', () => last(32)?.state === 'live');
+  assert.deepEqual([last(1)?.state, last(33)?.state], ['live', 'failed']);
+});
+
 test('an ended login is told once, and nothing is asked until there is a new one', async () => {
   const host = new Host();
   const one = open(host);

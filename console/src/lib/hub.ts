@@ -423,11 +423,15 @@ export class Hub {
     }, 5);
   }
 
-  /** The watches that a stream can carry; those that somebody looks at come first. */
+  /** The watches that a stream can carry; those that somebody looks at come first. The others say so, and are read anew once there is room. */
   #wanted(): Watch[] {
-    const ready = [...this.#watches.values()].filter((watch) => watch.listed);
-    const unused = ready.filter((watch) => watch.readers.size === 0);
-    return [...ready.filter((watch) => watch.readers.size > 0), ...unused].slice(0, MAX_WATCHES);
+    const all = [...this.#watches.values()];
+    const isUnused = ({ readers }: Watch) => Number(readers.size === 0);
+    const wanted = all.filter(({ listed }) => listed).sort((one, other) => isUnused(one) - isUnused(other));
+    const waiting = all.filter(({ problem }) => problem === FULL);
+    for (const watch of wanted.splice(MAX_WATCHES)) this.#failed(watch, FULL);
+    for (const watch of waiting.slice(0, MAX_WATCHES - wanted.length)) this.#list(watch);
+    return wanted;
   }
 
   async #read(): Promise<void> {
@@ -558,5 +562,7 @@ function parse(data: string): Said | null {
     return null;
   }
 }
+
+const FULL = problemOf(413, 'Not followed', `A browser follows ${MAX_WATCHES} lists and objects at a time, on all of its pages together. What is shown of this one may be out of date.`);
 
 const GONE = problemOf(0, 'The host does not answer', 'The connection to the host failed.');

@@ -44,12 +44,13 @@ export function ObjectName({ reference, href }: { reference: Pick<ObjectRef, 'ki
 /** A list with whatever is to be said about it: it is being loaded, it cannot be had, it is empty. */
 export function Listed({ list, empty, children }: { list: Rows; empty: ComponentChildren; children: () => ComponentChildren }) {
   const { rows, state, problem, since } = list;
-  if (state.value === 'failed') return problem.value ? <ProblemView problem={problem.value} /> : null;
-  if (state.value === 'loading' && rows.value.length === 0) return <Skeleton lines={6} />;
+  const isEmpty = rows.value.length === 0;
+  if (state.value === 'loading' && isEmpty) return <Skeleton lines={6} />;
   return (
     <>
+      {state.value === 'failed' && problem.value && <ProblemView problem={problem.value} />}
       {state.value === 'stale' && <Stale since={since} />}
-      {rows.value.length === 0 ? empty : children()}
+      {!isEmpty ? children() : state.value !== 'failed' && empty}
     </>
   );
 }

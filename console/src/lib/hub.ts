@@ -305,26 +305,18 @@ export class Hub {
     let version = '';
     let rows: Row[] = [];
     do {
-      let answer: Response;
       const token: string | null = this.#token;
-      try {
-        answer = await this.#world.fetch(listPath(watch.query, next), token, signal);
-      } catch {
-        return GONE;
-      }
+      const answer: Response | null = await this.#world.fetch(listPath(watch.query, next), token, signal).catch(() => null);
       if (signal.aborted) return null;
+      if (!answer) return GONE;
       if (!answer.ok) {
         const problem = await this.#readProblem(answer);
         if (problem.status === 401) this.#unauthorized(problem, token);
         return problem;
       }
-      let page: Page;
-      try {
-        page = (await answer.json()) as Page;
-      } catch {
-        return GONE;
-      }
+      const page = (await answer.json().catch(() => null)) as Page | null;
       if (signal.aborted) return null;
+      if (!page) return GONE;
       rows = mergeRows(rows, page.items, []);
       // The first list is shown as it comes; one that is made anew replaces the old one when it is whole, so that nothing flickers.
       if (isFirst || !page.continue) watch.rows = rows;

@@ -1,5 +1,4 @@
 // What several of the engine's pages show.
-import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import type { Json, ObjectRef } from '../../api/generated';
 import type { Rows } from '../../lib/store';
@@ -49,14 +48,10 @@ export function Listed({ list, empty, children }: { list: Rows; empty: Component
   return (
     <>
       {state.value === 'failed' && problem.value && <ProblemView problem={problem.value} />}
-      {state.value === 'stale' && <Stale since={since} />}
+      {state.value === 'stale' && <Notice tone="warn">The connection is interrupted. What is shown is as it was <Age time={since.value} ago />.</Notice>}
       {!isEmpty ? children() : state.value !== 'failed' && empty}
     </>
   );
-}
-
-function Stale({ since }: { since: ReadonlySignal<Date | null> }) {
-  return <Notice tone="warn">The connection is interrupted. What is shown is as it was <Age time={since.value} ago />.</Notice>;
 }
 
 /** What stands in place of an object that is not there, or cannot be read. */

@@ -1,1 +1,0 @@
-import{b as o}from"./chunk-LSKB2GLN.js";import{c as t}from"./chunk-7PZ4H5XM.js";function a(l){let[n,e]=o(!1),[s,r]=o(null);return{run:()=>{e(!0),r(null),l().catch(u=>r(t(u))).finally(()=>e(!1))},busy:n,problem:s}}export{a};

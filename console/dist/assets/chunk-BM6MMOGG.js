@@ -1,0 +1,1 @@
+import{b as o}from"./chunk-BZFPBHVR.js";import{c as t}from"./chunk-VPU7RCYM.js";function a(l){let[n,e]=o(!1),[s,r]=o(null);return{run:()=>{e(!0),r(null),l().catch(u=>r(t(u))).finally(()=>e(!1))},busy:n,problem:s}}export{a};

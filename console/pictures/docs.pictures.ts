@@ -15,8 +15,10 @@ test('the pictures of the docs', async ({ console: page }) => {
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
     await page.goto(path);
     await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
-    await expect(page.locator('[aria-busy=true]')).toHaveCount(0);
-    if (name === 'source') await expect(page.getByRole('button', { name: /^Deployment / })).toBeVisible();
+    // At rest: nothing is being loaded, nothing could not be read, and what is made is ready.
+    await expect(page.getByText('Live', { exact: true })).toBeVisible();
+    await expect(page.locator('[aria-busy=true], .skeleton, .notice:has-text("could be listed")')).toHaveCount(0);
+    if (name === 'source') await expect(page.getByRole('button', { name: /^Deployment (?!.*not ready)/ })).toBeVisible();
     await page.screenshot({ path: `${FOLDER}/console-${name}.png`, animations: 'disabled' });
   };
   await page.goto('/console/sources');

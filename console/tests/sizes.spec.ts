@@ -157,6 +157,19 @@ test('a text of a megabyte can be edited beside, and stays whole', async ({ cons
   expect(kubectl('get', 'burden', 'megabyte', '-n', NAMESPACE, '-o', 'jsonpath={.spec.text}')).toHaveLength(MEGABYTE);
 });
 
+test('texts of several lines keep them when a word is changed, and what no input holds is edited as YAML', async ({ console: page }) => {
+  create(burden('lines', { title: 'the first line\nthe second\n\nthe last', text: 'one\r\ntwo', labels: { note: 'a\nb', other: 'c' } }));
+  await open(page, `${LIST}/${NAMESPACE}/lines/edit`);
+  await expect(page.getByLabel('Title')).toHaveValue('the first line\nthe second\n\nthe last');
+  await page.getByLabel('Title').fill('the first line\nthe 2nd\n\nthe last');
+  await expect(page.getByLabel('Labels: value of note')).toHaveValue('a\nb');
+  await page.getByLabel('Labels: value of other').fill('d');
+  await expect(page.getByRole('textbox', { name: 'Text', exact: true })).toContainText('"one\\r\\ntwo"');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByRole('heading', { level: 1, name: 'lines', exact: true })).toBeVisible();
+  expect(JSON.parse(kubectl('get', 'burden', 'lines', '-n', NAMESPACE, '-o', 'jsonpath={.spec}'))).toEqual({ title: 'the first line\nthe 2nd\n\nthe last', text: 'one\r\ntwo', labels: { note: 'a\nb', other: 'd' } });
+});
+
 /** The texts whose marks of direction turn what stands after them: the browser sets whatever shares a line with a text by its marks. */
 const leaks = (page: Page) => page.evaluate(() => {
   const isAlone = (element: Element): boolean => {

@@ -668,7 +668,7 @@ export interface User {
 /** What would become of a root, in one word. */
 export type Verdict = "unchanged" | "changed" | "fails" | "unknown";
 
-/** A watch ended, and a retry does not help. */
+/** A watch does not go on. Where a retry can help it is tried again, and its next event says that it goes on. */
 export interface WatchProblem {
   /** Why. */
   problem: Problem;

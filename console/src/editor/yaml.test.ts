@@ -6,6 +6,7 @@ test('what is printed reads back as the same value', () => {
   const value = { a: ['x', 'no', '1', 'a: b', '', 'two\nlines\n'], b: { c: null, d: [{ e: 1 }, {}] } };
   assert.deepEqual(read(print(value)).value, value);
   assert.equal(print({ items: [{ a: 1 }] }), 'items:\n- a: 1\n');
+  for (const text of ['a\r\nb', '\r', '  a\n b', '\ufeffa', '\n', '- a', '#a', 'null', '1']) assert.deepEqual([read(print(text)).value, read(print([{ a: text }])).value], [text, [{ a: text }]]);
 });
 
 test('a problem is told with its line, and no value is made up', () => {

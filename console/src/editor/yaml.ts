@@ -7,9 +7,10 @@ export interface LineProblem {
   message: string;
 }
 
-/** A value as YAML, as kubectl prints it. */
+/** A value as YAML, as kubectl prints it. A text that stands alone is quoted: the library reads some blocks at the left edge otherwise than it
+ * writes them. */
 export function print(value: unknown): string {
-  return value === undefined || value === null ? '' : stringify(value, { lineWidth: 0, indentSeq: false, aliasDuplicateObjects: false });
+  return value === undefined || value === null ? '' : stringify(value, { lineWidth: 0, indentSeq: false, aliasDuplicateObjects: false, defaultStringType: typeof value === 'string' ? 'QUOTE_DOUBLE' : 'PLAIN' });
 }
 
 export interface Read {

@@ -8,17 +8,9 @@ import { Field, FieldError } from '../ui/field';
 import { type Option, Radios, Select, Switch, TextInput } from '../ui/inputs';
 import { useYamlLibrary, YamlEditor } from '../ui/yaml';
 import type { Look } from './layout';
-import { type FieldNode, fieldOf, shown } from './model';
+import { type FieldNode, fieldOf, isWhole, shown } from './model';
 import { isEqual, isObject, isSame } from './path';
 import type { FieldForm } from './use-form';
-
-/** The most entries of a list or a map that are drawn. */
-const MOST_ENTRIES = 200;
-
-/** Stands in place of the entries that are not drawn, and of the button that adds one, which would not be seen either. */
-function MoreEntries({ count }: { count: number }) {
-  return <p class="muted small">The other {(count - MOST_ENTRIES).toLocaleString('en')} stand in the YAML, where more can be added.</p>;
-}
 
 /** The most choices that stand side by side. */
 const MOST_RADIOS = 3;
@@ -31,7 +23,11 @@ interface FieldProps {
 
 /** One field, with whatever is in it. */
 export function FieldView(props: FieldProps) {
-  switch (props.node.widget) {
+  const { form, node } = props;
+  // From then on: what somebody types in the YAML must not put another widget in its place.
+  const isYaml = useRef(false);
+  isYaml.current ||= !isWhole(node.widget, form.at(node.path));
+  switch (isYaml.current ? 'yaml' : node.widget) {
     case 'group': return <GroupField {...props} />;
     case 'switch': return <SwitchField {...props} />;
     case 'list': return <ListField {...props} />;
@@ -78,7 +74,7 @@ function LineField(props: FieldProps) {
     }
     if (look?.secret) return <SecretInput value={text} onInput={(next) => form.set(path, next)} onBlur={blur} />;
     const take = widget === 'number' || widget === 'int-or-string' ? (next: string) => form.set(path, next === '' ? undefined : numberOf(next)) : (next: string) => form.set(path, next);
-    return <TextInput value={text} placeholder={placeholder} onInput={take} onBlur={blur} numeric={widget === 'number'} known={look?.known} />;
+    return <TextInput lines value={text} placeholder={placeholder} onInput={take} onBlur={blur} numeric={widget === 'number'} known={look?.known} />;
   };
   return <Field label={label} help={help} required={required} error={form.error(path, widget === 'chips')}>{input()}</Field>;
 }
@@ -88,7 +84,7 @@ function SecretInput({ value, onInput, onBlur }: { value: string; onInput: (valu
   const [isShown, show] = useState(false);
   return (
     <span class="secret">
-      <TextInput type={isShown ? 'text' : 'password'} autocomplete="new-password" value={value} onInput={onInput} onBlur={onBlur} />
+      <TextInput lines type={isShown ? 'text' : 'password'} autocomplete="new-password" value={value} onInput={onInput} onBlur={onBlur} />
       <IconButton icon="eye" label={isShown ? 'Hide what is typed' : 'Show what is typed'} pressed={isShown} onClick={() => show(!isShown)} />
     </span>
   );
@@ -178,7 +174,7 @@ function ListField(props: FieldProps) {
       {help && <p class="help">{help}</p>}
       <FieldError id={id}>{error}</FieldError>
       {list.length > 0 && <div class="repeat stack">
-        {list.slice(0, MOST_ENTRIES).map((_, at) => {
+        {list.map((_, at) => {
           const item = fieldOf(String(at), items, [...path, at], true, path.length);
           return (
             <div class="repeat-row" key={at}>
@@ -188,12 +184,12 @@ function ListField(props: FieldProps) {
           );
         })}
       </div>}
-      {list.length > MOST_ENTRIES ? <MoreEntries count={list.length} /> : <div>
+      <div>
         <Button small icon="plus" onClick={() => {
           added.current = true;
           form.set(path, [...list, blank(items)]);
         }}>Add</Button>
-      </div>}
+      </div>
     </fieldset>
   );
 }
@@ -205,39 +201,40 @@ function MapField(props: FieldProps) {
   const { path, schema } = node;
   const value = form.at(path);
   const inner = typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {};
-  const isNumber = inner.type === 'integer' || inner.type === 'number';
-  const [rows, setRows] = useState<[string, string][]>(() => rowsOf(value));
-  const asMap = (rows: readonly [string, string][]) => Object.fromEntries(rows.filter(([key]) => key !== '').map(([key, text]) => [key, isNumber ? numberOf(text) : text]));
+  const read = inner.type === 'string' ? String : numberOf;
+  const [rows, setRows] = useState<Row[]>(() => rowsOf(value));
+  const asMap = (rows: readonly Row[]) => Object.fromEntries(rows.filter(([key]) => key !== ''));
   // What came from elsewhere, such as the YAML, replaces the rows.
   const held = isObject(value) ? value : {};
   useEffect(() => {
     if (!isEqual(asMap(rows), held)) setRows(rowsOf(value));
   }, [value]);
-  const put = (next: [string, string][]) => {
+  const put = (next: Row[]) => {
     setRows(next);
     const map = asMap(next);
     form.set(path, Object.keys(map).length === 0 ? undefined : map);
   };
-  const change = (at: number, part: 0 | 1, text: string) => put(rows.map((row, index) => (index !== at ? row : part === 0 ? [text, row[1]] : [row[0], text])));
+  const change = (at: number, changed: Row) => put(rows.map((row, index) => (index === at ? changed : row)));
   return (
     <Field group label={label} help={help} required={required} error={form.error(path, true)}>
       <div class="stack tight">
-        {rows.slice(0, MOST_ENTRIES).map(([key, text], at) => (
+        {rows.map(([key, held], at) => (
           <div class="pair" key={at}>
-            <TextInput label={`${label}: key ${at + 1}`} placeholder="key" value={key} onInput={(text) => change(at, 0, text)} onBlur={() => form.blur(path)} />
-            <TextInput label={`${label}: value of ${key || `key ${at + 1}`}`} placeholder="value" value={text} onInput={(text) => change(at, 1, text)} onBlur={() => form.blur(path)} />
+            <TextInput lines label={`${label}: key ${at + 1}`} placeholder="key" value={key} onInput={(text) => change(at, [text, held])} onBlur={() => form.blur(path)} />
+            <TextInput lines label={`${label}: value of ${key || `key ${at + 1}`}`} placeholder="value" value={shown(held) ?? ''} onInput={(text) => change(at, [key, read(text)])} onBlur={() => form.blur(path)} />
             <IconButton icon="trash" label={`Remove ${key || `key ${at + 1}`}`} onClick={() => put(rows.filter((_, index) => index !== at))} />
           </div>
         ))}
-        {rows.length > MOST_ENTRIES ? <MoreEntries count={rows.length} /> : <div><Button small icon="plus" onClick={() => setRows([...rows, ['', '']])}>Add</Button></div>}
+        <div><Button small icon="plus" onClick={() => setRows([...rows, ['', '']])}>Add</Button></div>
       </div>
     </Field>
   );
 }
 
-function rowsOf(value: unknown): [string, string][] {
-  return isObject(value) ? Object.entries(value).map(([key, inner]) => [key, shown(inner) ?? '']) : [];
-}
+/** A key and what stands at it: only what is typed anew is read anew. */
+type Row = [key: string, value: unknown];
+
+const rowsOf = (value: unknown): Row[] => (isObject(value) ? Object.entries(value) : []);
 
 /** Whatever no other widget can show. */
 function YamlField(props: FieldProps) {

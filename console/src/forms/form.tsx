@@ -122,7 +122,6 @@ function NamespaceInput({ form, namespaces }: { form: Form; namespaces: readonly
   const value = String(form.at(NAMESPACE) ?? '');
   if (!namespaces) return <TextInput value={value} onInput={(value) => form.set(NAMESPACE, value)} onBlur={() => form.blur(NAMESPACE)} />;
   const options = namespaces.map((name) => ({ value: name, label: name }));
-  if (options.length > 12) return <TextInput value={value} known={options} onInput={(value) => form.set(NAMESPACE, value)} onBlur={() => form.blur(NAMESPACE)} />;
   return <Select value={value} options={namespaces.includes(value) ? options : [{ value, label: value }, ...options]} onChange={(value) => form.set(NAMESPACE, value)} onBlur={() => form.blur(NAMESPACE)} />;
 }
 

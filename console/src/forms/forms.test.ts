@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import type { JsonSchema } from '../lib/kubernetes';
+import { needsLines } from '../ui/text';
 import { faultsOf, wordsOf } from './faults';
-import { fieldsOf, flat, labelOf } from './model';
+import { fieldsOf, flat, isWhole, labelOf, type Widget } from './model';
 import { get, isWithin, mergePatch, parsePath, pathText, set, unset } from './path';
 
 interface Crd {
@@ -61,6 +62,28 @@ test('lists, maps and either of two types have widgets of their own', () => {
   };
   const schema: JsonSchema = { type: 'object', properties: { spec: { type: 'object', properties } } };
   assert.deepEqual(widgets(schema), { 'spec.ports': 'list', 'spec.weights': 'list', 'spec.labels': 'map', 'spec.deep': 'yaml', 'spec.port': 'int-or-string', 'spec.what': 'yaml', 'spec.free': 'yaml' });
+});
+
+test('a text that is long or has several lines is edited in several', () => {
+  assert.deepEqual(['', 'one', 'x'.repeat(80), 'x'.repeat(81), 'one\ntwo', 'one\n'].map(needsLines), [false, false, false, true, true, true]);
+});
+
+test('what its widget does not show whole is edited as YAML', () => {
+  const all: Record<Exclude<Widget, 'yaml'>, { whole: unknown[]; not: unknown[] }> = {
+    text: { whole: ['', 'a', 'a\nb', 7], not: ['a\r\nb', {}, ['a']] },
+    number: { whole: [1, 'one'], not: [{}] },
+    'int-or-string': { whole: [1, 'http'], not: [[1], 'a\r'] },
+    choice: { whole: ['a'], not: [{ a: 1 }] },
+    switch: { whole: [true, false], not: ['yes', 1] },
+    chips: { whole: [[], ['a', 'b c']], not: ['a', [1], [null], Array(201).fill('a')] },
+    list: { whole: [[], [{}], [1, 'a']], not: [{}, 'a', Array(201).fill({})] },
+    map: { whole: [{}, { a: '1', b: 2, c: 'd\ne' }], not: [[], 'a', { a: { b: 1 } }, { a: null }, { a: 'b\r' }, { 'a\r': 'b' }, Object.fromEntries(Array.from({ length: 201 }, (_, at) => [`k${at}`, '']))] },
+    group: { whole: [{}, { a: 1 }], not: ['a', [1], 1] },
+  };
+  for (const [widget, { whole, not }] of Object.entries(all) as [Widget, { whole: unknown[]; not: unknown[] }][]) {
+    for (const value of [...whole, undefined, null]) assert.ok(isWhole(widget, value), `${widget}: ${JSON.stringify(value)}`);
+    for (const value of not) assert.ok(!isWhole(widget, value) && isWhole('yaml', value), `${widget}: ${JSON.stringify(value)}`);
+  }
 });
 
 test('labels are words', () => {

@@ -1,6 +1,6 @@
 // What a form is made of, told from a kind's schema: pure, without a browser.
 import type { JsonSchema } from '../lib/kubernetes';
-import type { Path } from './path';
+import { isObject, type Path } from './path';
 
 /** How a value is edited. */
 export type Widget = 'text' | 'number' | 'choice' | 'switch' | 'chips' | 'list' | 'map' | 'group' | 'int-or-string' | 'yaml';
@@ -35,6 +35,25 @@ export function shown(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value === 'string') return value;
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined;
+}
+
+/** So many entries are shown. */
+const MOST = 200;
+
+/** Whether an input has all of a value: it makes a line feed of each carriage return. */
+const fits = (value: unknown): boolean => shown(value)?.includes('\r') === false;
+
+/** Whether a widget shows a value whole. If not, it must not write it. */
+export function isWhole(widget: Widget, value: unknown): boolean {
+  if (value === undefined || value === null || widget === 'yaml') return true;
+  switch (widget) {
+    case 'group': return isObject(value);
+    case 'list': return Array.isArray(value) && value.length <= MOST;
+    case 'chips': return Array.isArray(value) && value.length <= MOST && value.every((item) => typeof item === 'string');
+    case 'map': return isObject(value) && Object.keys(value).length <= MOST && [...Object.keys(value), ...Object.values(value)].every(fits);
+    case 'switch': return typeof value === 'boolean';
+    default: return fits(value);
+  }
 }
 
 const isScalar = ({ type, 'x-kubernetes-int-or-string': either }: JsonSchema): boolean => type === 'string' || type === 'number' || type === 'integer' || either === true;

@@ -25,6 +25,8 @@ class Host implements World {
   version = 10;
   lists: string[] = [];
   streams: Stream[] = [];
+  /** Whether the API server does not answer it. */
+  isAlone = false;
   refuse: ((path: string) => { status: number; body?: object } | null) | null = null;
 
   now = (): number => Date.now();
@@ -44,11 +46,16 @@ class Host implements World {
     let to: ReadableStreamDefaultController<Uint8Array> | undefined;
     const body = new ReadableStream<Uint8Array>({ start: (given) => { to = given; } });
     signal.addEventListener('abort', () => { try { to?.error(new Error('aborted')); } catch { /* It has ended. */ } });
-    this.streams.push({
+    const stream: Stream = {
       path, token, watches: url.searchParams.getAll('watch'),
       say: (event, data) => to?.enqueue(new TextEncoder().encode(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)),
       end: () => to?.close(),
-    });
+    };
+    this.streams.push(stream);
+    for (const [watch, asked] of stream.watches.entries()) {
+      const resourceVersion = /resourceVersion=(\d+)/.exec(asked)?.[1];
+      if (resourceVersion && !this.isAlone) stream.say('bookmark', { watch, resourceVersion });
+    }
     return Promise.resolve(new Response(body));
   };
 }
@@ -153,6 +160,49 @@ test('a stream that breaks is tried again after a while, and says until when the
   assert.notEqual(of('state').at(-1)?.since, null);
   await until('it is open again', () => of('stream').at(-1)?.stream.state === 'open');
   assert.equal(of('state').at(-1)?.state, 'live');
+});
+
+test('while the API server does not answer the host, nothing is live though the stream is open; afterwards it goes on from where it was', async () => {
+  const host = new Host();
+  host.isAlone = true;
+  const { client, of } = open(host);
+  const state = (id: number) => of('state').filter((told) => told.id === id).at(-1)?.state;
+  const stream = () => of('stream').at(-1)?.stream;
+  client.post({ type: 'want', id: 1, query: KIND });
+  client.post({ type: 'want', id: 2, query: { ...KIND, plural: 'others' } });
+  await until('a stream of both', () => host.streams.at(-1)?.watches.length === 2);
+  const say = (event: string, watch: number, data: object) => host.streams.at(-1)?.say(event, { watch, ...data });
+  const problem = { title: 'Bad Gateway', status: 502, detail: 'the API server did not answer', details: '', causes: [] };
+  assert.notEqual(stream()?.state, 'open');
+  say('bookmark', 0, { resourceVersion: '11' });
+  say('problem', 1, { problem });
+  await until('the other goes on', () => state(2) === 'failed');
+  assert.deepEqual([stream()?.state, state(1)], ['open', 'live']);
+  say('problem', 0, { problem });
+  await until('neither goes on', () => stream()?.state === 'waiting');
+  assert.deepEqual([state(1), stream()?.problem?.detail], ['stale', 'the API server did not answer']);
+  say('bookmark', 0, { resourceVersion: '11' });
+  say('bookmark', 1, { resourceVersion: '10' });
+  await until('both go on', () => state(2) === 'live');
+  assert.deepEqual([stream()?.state, state(1), of('state').at(-1)?.problem], ['open', 'live', null]);
+  assert.deepEqual([host.lists.length, host.streams.at(-1)?.watches[0]], [2, 'my.domain/v1/webservers;resourceVersion=10']);
+});
+
+test('what is beyond the watches of a stream is shown as it was read and says so, and is followed once there is room', async (context) => {
+  const host = new Host();
+  host.rows = [row('a')];
+  const { client, of } = open(host);
+  const last = (id: number) => of('state').filter((told) => told.id === id).at(-1);
+  for (let id = 0; id < 34; id += 1) client.post({ type: 'want', id, query: { ...KIND, plural: `kind${id}`, ...(id === 33 ? { namespace: 'a', name: 'x' } : {}) } });
+  await until('as many as there may be are followed', () => [0, 31].every((id) => last(id)?.state === 'live') && [32, 33].every((id) => last(id)?.state === 'failed'));
+  assert.deepEqual([last(32)?.problem?.title, last(33)?.problem?.title, of('rows').some(({ id }) => id === 32)], ['Not followed', 'Not followed', true]);
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  client.post({ type: 'drop', id: 0 });
+  context.mock.timers.tick(15_000);
+  context.mock.timers.tick(5);
+  context.mock.timers.reset();
+  await until('the next is followed', () => last(32)?.state === 'live');
+  assert.deepEqual([last(1)?.state, last(33)?.state], ['live', 'failed']);
 });
 
 test('an ended login is told once, and nothing is asked until there is a new one', async () => {

@@ -3,7 +3,7 @@
 import { type EventsOf, pathOf } from '../api/call';
 import type { ClusterEvent, Page, Row } from '../api/generated';
 import type { KindPath } from '../api/objects';
-import type { Problem } from './api';
+import { type Problem, problemOf } from './api';
 import { delay } from './backoff';
 import type { K8sObject } from './kubernetes';
 import { Changes, mergeRows, rowKey } from './merge';
@@ -22,7 +22,7 @@ export interface Query extends KindPath {
 
 export type WatchState = 'loading' | 'live' | 'stale' | 'failed';
 
-/** How the stream is. `waiting`: it will be tried again at `retryAt`. */
+/** How the stream is. `waiting`: the host, or the API server behind it, does not answer; it is tried again, at `retryAt` if that is known. */
 export interface StreamState {
   state: 'idle' | 'opening' | 'open' | 'waiting' | 'hidden' | 'signed-out';
   problem: Problem | null;
@@ -238,8 +238,7 @@ export class Hub {
     if (watch.rows.length > 0) tab.tell({ type: 'rows', id, rows: watch.rows, first: true });
     if (watch.seen) tab.tell(isEvents(query) ? { type: 'events', id, events: newest(watch.events) } : { type: 'object', id, object: watch.object });
     tab.tell({ type: 'state', id, state: watch.state, problem: watch.problem, since: watch.since });
-    if (watch.listed && watch.state !== 'failed') return;
-    if (!watch.listing && this.#stream.state !== 'signed-out') this.#list(watch);
+    if (!watch.listed && !watch.listing && this.#stream.state !== 'signed-out') this.#list(watch);
   }
 
   #drop(tab: Tab, id: number): void {
@@ -306,26 +305,18 @@ export class Hub {
     let version = '';
     let rows: Row[] = [];
     do {
-      let answer: Response;
       const token: string | null = this.#token;
-      try {
-        answer = await this.#world.fetch(listPath(watch.query, next), token, signal);
-      } catch {
-        return gone();
-      }
+      const answer: Response | null = await this.#world.fetch(listPath(watch.query, next), token, signal).catch(() => null);
       if (signal.aborted) return null;
+      if (!answer) return GONE;
       if (!answer.ok) {
         const problem = await this.#readProblem(answer);
         if (problem.status === 401) this.#unauthorized(problem, token);
         return problem;
       }
-      let page: Page;
-      try {
-        page = (await answer.json()) as Page;
-      } catch {
-        return gone();
-      }
+      const page = (await answer.json().catch(() => null)) as Page | null;
       if (signal.aborted) return null;
+      if (!page) return GONE;
       rows = mergeRows(rows, page.items, []);
       // The first list is shown as it comes; one that is made anew replaces the old one when it is whole, so that nothing flickers.
       if (isFirst || !page.continue) watch.rows = rows;
@@ -356,9 +347,16 @@ export class Hub {
     watch.attempt += 1;
   }
 
+  /** The stream does not go on with a watch. Where that passes, the host tries again. */
+  #stopped(watch: Watch, problem: Problem): void {
+    if (!isPassing(problem)) return this.#failed(watch, problem);
+    watch.problem = problem;
+    this.#setState(watch, watch.state === 'live' || watch.state === 'stale' ? 'stale' : 'failed');
+  }
+
   #setState(watch: Watch, state: WatchState): void {
     if (watch.state === 'live' && state !== 'live') watch.since = this.#world.now();
-    if (state === 'live') watch.since = null;
+    if (state === 'live') Object.assign(watch, { since: null, problem: null });
     watch.state = state;
     for (const { tell, id } of watch.readers) tell({ type: 'state', id, state, problem: watch.problem, since: watch.since });
   }
@@ -417,11 +415,15 @@ export class Hub {
     }, 5);
   }
 
-  /** The watches that a stream can carry; those that somebody looks at come first. */
+  /** The watches that a stream can carry; those that somebody looks at come first. The others say so, and are read anew once there is room. */
   #wanted(): Watch[] {
-    const ready = [...this.#watches.values()].filter((watch) => watch.listed && watch.state !== 'failed');
-    const unused = ready.filter((watch) => watch.readers.size === 0);
-    return [...ready.filter((watch) => watch.readers.size > 0), ...unused].slice(0, MAX_WATCHES);
+    const all = [...this.#watches.values()];
+    const isUnused = ({ readers }: Watch) => Number(readers.size === 0);
+    const wanted = all.filter(({ listed }) => listed).sort((one, other) => isUnused(one) - isUnused(other));
+    const waiting = all.filter(({ problem }) => problem === FULL);
+    for (const watch of wanted.splice(MAX_WATCHES)) this.#failed(watch, FULL);
+    for (const watch of waiting.slice(0, MAX_WATCHES - wanted.length)) this.#list(watch);
+    return wanted;
   }
 
   async #read(): Promise<void> {
@@ -439,8 +441,6 @@ export class Hub {
       if (!answer.ok || !answer.body) {
         problem = await this.#readProblem(answer);
       } else {
-        this.#setStream({ state: 'open', problem: null, retryAt: null });
-        for (const watch of watches) if (watch.version && this.#watches.has(watch.key)) this.#setState(watch, 'live');
         for await (const messages of readEvents(answer.body, SILENCE)) {
           if (open.signal.aborted) return;
           if (messages.length > 0) this.#attempt = 0;
@@ -448,13 +448,13 @@ export class Hub {
         }
       }
     } catch {
-      problem = gone();
+      problem = GONE;
     }
     if (open.signal.aborted) return;
     this.#open = null;
     if (problem?.status === 401) return this.#unauthorized(problem, token);
     if (said === 'expired' || said === 'unauthorized') {
-      return this.#unauthorized({ title: 'Signed out', status: 401, detail: said === 'expired' ? 'The token has expired.' : 'The cluster no longer accepts this login.', details: '', causes: [] }, token);
+      return this.#unauthorized(problemOf(401, 'Signed out', said === 'expired' ? 'The token has expired.' : 'The cluster no longer accepts this login.'), token);
     }
     if (said === 'renew') return this.#reopen();
     const wait = delay(this.#attempt, this.#world.random(), (problem?.retryAfter ?? 0) * 1000);
@@ -478,7 +478,7 @@ export class Hub {
       const watch = watches[said.watch ?? -1];
       if (!watch || !this.#watches.has(watch.key)) continue;
       if (event === 'reset') this.#list(watch);
-      else if (event === 'problem' && said.problem) this.#failed(watch, said.problem);
+      else if (event === 'problem' && said.problem) this.#stopped(watch, said.problem);
       else if (isEvents(watch.query)) told.add(this.#clusterEvent(watch, event, said));
       else this.#event(watch, event, said, changed);
     }
@@ -493,6 +493,10 @@ export class Hub {
       watch.rows = mergeRows(watch.rows, put, gone);
       for (const { tell, id } of watch.readers) tell({ type: 'changes', id, put, gone });
     }
+    // The host is there, but where no watch goes on there is nothing that it could tell of.
+    const stopped = watches.some(({ state }) => state === 'live') ? undefined : watches.find(({ listed, problem }) => listed && problem);
+    const state = stopped ? 'waiting' : 'open';
+    if (messages.length > 0 && state !== this.#stream.state) this.#setStream({ state, problem: stopped?.problem ?? null, retryAt: null });
     return bye;
   }
 
@@ -551,7 +555,6 @@ function parse(data: string): Said | null {
   }
 }
 
-function gone(): Problem {
-  const detail = 'The connection to the host failed.';
-  return { title: 'The host does not answer', status: 0, detail, details: detail, causes: [] };
-}
+const FULL = problemOf(413, 'Not followed', `A browser follows ${MAX_WATCHES} lists and objects at a time, on all of its pages together. What is shown of this one may be out of date.`);
+
+const GONE = problemOf(0, 'The host does not answer', 'The connection to the host failed.');

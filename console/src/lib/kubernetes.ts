@@ -1,5 +1,5 @@
 // The shapes of Kubernetes objects and of their schemas, of which the API's description says no more than that they are JSON.
-import type { Condition, Json } from '../api/generated';
+import type { Json } from '../api/generated';
 
 /** An OpenAPI v3 schema of the API server, references inlined, as far as forms read it. */
 export interface JsonSchema {
@@ -53,7 +53,6 @@ export interface ModuleStatus {
   contract?: string;
   manifest?: Json;
   compileMilliseconds?: number;
-  conditions?: Condition[];
   usedBy?: string[];
 }
 
@@ -70,7 +69,6 @@ export interface ViewSpec {
 export interface ViewStatus {
   active?: { module: string; digest: string; epoch?: number; since?: string; config?: Json };
   candidate?: { module: string; reason?: string; message?: string };
-  conditions?: Condition[];
   served?: { apiVersion?: string; kind?: string; plural?: string; verbs?: string[]; prefix?: string; backing?: { apiVersion: string; kind: string; plural: string }; selector?: Record<string, string>; reads?: string[]; writes?: string[] };
 }
 
@@ -102,6 +100,5 @@ export interface Grants {
 export interface ReconcilerStatus {
   active?: { module: string; digest: string; config?: Json; since?: string; roots?: { reconciled?: number; changed?: number; failing?: number; newlyFailing?: number } };
   candidate?: { module: string; reason?: string; message?: string };
-  conditions?: Condition[];
   roots?: { total?: number; ready?: number; failing?: number };
 }

@@ -30,10 +30,11 @@ function StreamStatus() {
 export function ConnectionBanner() {
   const { state, problem, retryAt } = stream.value;
   const isWaiting = state === 'waiting';
+  const why = (problem?.detail || 'The connection to the host is lost').replace(/[^.]$/, '$&.');
   const before = useRef(state);
   useEffect(() => {
     if (before.current !== state) {
-      if (isWaiting) announced.value = 'The connection to the host is lost. What is shown may be out of date.';
+      if (isWaiting) announced.value = `${why} What is shown may be out of date.`;
       if (state === 'open' && before.current === 'waiting') announced.value = 'Connected again.';
     }
     if (state !== 'opening') before.current = state;
@@ -52,7 +53,7 @@ export function ConnectionBanner() {
   return (
     <div class="banner">
       <Icon name="alert" />
-      <span>{problem?.detail || 'The connection to the host is lost.'} What is shown may be out of date; trying again{seconds > 5 ? ` in about ${Math.ceil(seconds / 5) * 5} seconds` : ' soon'}.</span>
+      <span>{why} What is shown may be out of date; trying again{seconds > 5 ? ` in about ${Math.ceil(seconds / 5) * 5} seconds` : ' soon'}.</span>
       <Button small icon="refresh" onClick={() => post({ type: 'retry' })}>Try now</Button>
     </div>
   );

@@ -12,9 +12,6 @@ interface ChipsProps {
   onBlur?: (() => void) | undefined;
 }
 
-/** So many are drawn; the others are counted. */
-const MOST = 200;
-
 /** What ends a chip, besides Enter. */
 const SEPARATORS = /[\s,]+/;
 
@@ -55,7 +52,7 @@ export function Chips({ value, onChange, placeholder, wrong, onBlur }: ChipsProp
   return (
     <div class={wiring.invalid ? 'chips wrong' : 'chips'} onClick={(event) => event.target === event.currentTarget && input.current?.focus()}>
       <ul role="list">
-        {value.slice(0, MOST).map((chip, index) => {
+        {value.map((chip, index) => {
           const why = wrong?.(chip, index);
           return (
             <li key={chip} class={why ? 'chip wrong' : 'chip'} title={why}>
@@ -64,7 +61,6 @@ export function Chips({ value, onChange, placeholder, wrong, onBlur }: ChipsProp
             </li>
           );
         })}
-        {value.length > MOST && <li class="muted">and {(value.length - MOST).toLocaleString('en')} more, which the YAML shows</li>}
       </ul>
       <input
         ref={input}

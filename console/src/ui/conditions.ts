@@ -54,9 +54,7 @@ export function stateOf({ ready, stalled, reconciling, suspended, deleting }: St
 const ICONS: Record<Tone, IconName> = { ok: 'check-circle', warn: 'alert', bad: 'cross-circle', info: 'info', muted: 'circle' };
 
 /** The icon of a tone. */
-export function iconOf(tone: Tone): IconName {
-  return ICONS[tone];
-}
+export const iconOf = (tone: Tone): IconName => ICONS[tone];
 
 function isCondition(value: unknown): value is Condition {
   return typeof value === 'object' && value !== null && typeof (value as Condition).type === 'string' && typeof (value as Condition).status === 'string';

@@ -26,7 +26,6 @@ interface FieldProps {
   help?: ComponentChildren;
   error?: string | undefined;
   required?: boolean | undefined;
-  optional?: boolean | undefined;
   /** Several inputs share the label: it becomes a legend. */
   group?: boolean | undefined;
   children: ComponentChildren;
@@ -44,14 +43,13 @@ export function FieldError({ id, children }: { id: string; children: string | un
 }
 
 /** One field of a form. The input in it takes its id and its descriptions from here. */
-export function Field({ label, help, error, required = false, optional, group, children }: FieldProps) {
+export function Field({ label, help, error, required = false, group, children }: FieldProps) {
   const id = useId();
   const describedBy = [help ? `${id}-help` : '', error ? `${id}-error` : ''].filter(Boolean).join(' ') || undefined;
   const words = (
     <>
       {label}
       {required && <span class="need" aria-hidden="true">*</span>}
-      {optional && <span class="optional" aria-hidden="true">optional</span>}
     </>
   );
   const rest = (

@@ -1,8 +1,9 @@
 // The inputs of forms and toolbars. Inside a Field they take its label, help and error; elsewhere they need `label`.
 import type { ComponentChildren } from 'preact';
-import { useId } from 'preact/hooks';
+import { useId, useRef } from 'preact/hooks';
 import { useWiring } from './field';
 import { Icon, type IconName } from './icon';
+import { needsLines } from './text';
 
 interface Shared {
   /** What it is called where no Field says it. */
@@ -22,6 +23,8 @@ interface TextProps extends Shared {
   numeric?: boolean | undefined;
   /** Values to choose from; it may be another. */
   known?: readonly Option[] | undefined;
+  /** A text that is long or has several lines gets several: an input would take its line feeds out. */
+  lines?: boolean | undefined;
 }
 
 /** What every input says of itself. */
@@ -36,26 +39,32 @@ function attributes(wiring: ReturnType<typeof useWiring>, { label, onBlur }: Sha
   };
 }
 
-/** One line of text. */
+/** A text, in one line or in several. */
 export function TextInput(props: TextProps) {
-  const { value, onInput, type = 'text', placeholder, autocomplete = 'off', mono, autofocus, numeric, known } = props;
+  const { value, onInput, type = 'text', placeholder, autocomplete = 'off', mono, autofocus, numeric, known, lines } = props;
   const list = useId();
+  const typed = useRef('');
+  const isArea = useRef(false);
+  // What is typed changes nothing: another element would not have the focus.
+  if (lines && value !== typed.current) isArea.current = needsLines(value);
+  const common = {
+    ...attributes(useWiring(), props), value, placeholder, autofocus, autocapitalize: 'off', spellcheck: false,
+    onInput: ({ currentTarget }: { currentTarget: { value: string } }) => {
+      typed.current = currentTarget.value;
+      onInput(currentTarget.value);
+    },
+  } as const;
+  if (isArea.current) return <textarea {...common} class={type === 'password' ? 'input covered' : 'input'} rows={Math.min(16, value.split('\n').length)} />;
   return (
     <>
       <input
-        {...attributes(useWiring(), props)}
+        {...common}
         class={mono ? 'input mono' : 'input'}
         type={type as 'text'}
         list={known && list}
-        value={value}
-        placeholder={placeholder}
         // Firefox shows no known values where the browser's own are off.
         autocomplete={(known ? undefined : autocomplete) as 'off'}
         inputMode={numeric ? 'decimal' : undefined}
-        autocapitalize="off"
-        spellcheck={false}
-        autofocus={autofocus}
-        onInput={(event) => onInput(event.currentTarget.value)}
       />
       {known && <datalist id={list}>{known.map(({ value, hint }) => <option key={value} value={value}>{hint}</option>)}</datalist>}
     </>

@@ -2,6 +2,12 @@
 
 const LONGEST = 2000;
 
+/** More than about so much does not fit into an input of one line. */
+const ONE_LINE = 80;
+
+/** Whether a text is edited in several lines. */
+export const needsLines = (text: string): boolean => text.length > ONE_LINE || text.includes('\n');
+
 /** The beginning of a text, with a word about how much is left out. */
 export function beginning(text: string, longest = LONGEST): string {
   return text.length <= longest ? text : `${text.slice(0, longest)}… (${(text.length - longest).toLocaleString('en')} more characters)`;

@@ -79,7 +79,7 @@ struct Reset {
     watch: usize,
 }
 
-/// A watch ended, and a retry does not help.
+/// A watch does not go on. Where a retry can help it is tried again, and its next event says that it goes on.
 #[derive(Debug, Serialize, JsonSchema)]
 struct WatchProblem {
     /// Which watch of the stream it is, from 0.

@@ -131,8 +131,8 @@ function ScopeFields({ scope, onChange }: { scope: Scope; onChange: (scope: Scop
     <details class="more">
       <summary>Only some roots, or a closer look</summary>
       <div class="stack">
-        <Field label="Namespace" optional help="Only the roots in it."><TextInput value={scope.namespace} onInput={(namespace) => onChange({ ...scope, namespace: namespace.trim() })} /></Field>
-        <Field label="Label selector" optional help="Such as team=shop."><TextInput value={scope.labelSelector} onInput={(labelSelector) => onChange({ ...scope, labelSelector: labelSelector.trim() })} mono /></Field>
+        <Field label="Namespace" help="Only the roots in it."><TextInput value={scope.namespace} onInput={(namespace) => onChange({ ...scope, namespace: namespace.trim() })} /></Field>
+        <Field label="Label selector" help="Such as team=shop."><TextInput value={scope.labelSelector} onInput={(labelSelector) => onChange({ ...scope, labelSelector: labelSelector.trim() })} mono /></Field>
         <Switch checked={scope.server} onChange={(server) => onChange({ ...scope, server })}>Prove it with dry runs at the API server (slower)</Switch>
       </div>
     </details>

@@ -1,5 +1,4 @@
 // What several of the engine's pages show.
-import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import type { Json, ObjectRef } from '../../api/generated';
 import type { Rows } from '../../lib/store';
@@ -44,18 +43,15 @@ export function ObjectName({ reference, href }: { reference: Pick<ObjectRef, 'ki
 /** A list with whatever is to be said about it: it is being loaded, it cannot be had, it is empty. */
 export function Listed({ list, empty, children }: { list: Rows; empty: ComponentChildren; children: () => ComponentChildren }) {
   const { rows, state, problem, since } = list;
-  if (state.value === 'failed') return problem.value ? <ProblemView problem={problem.value} /> : null;
-  if (state.value === 'loading' && rows.value.length === 0) return <Skeleton lines={6} />;
+  const isEmpty = rows.value.length === 0;
+  if (state.value === 'loading' && isEmpty) return <Skeleton lines={6} />;
   return (
     <>
-      {state.value === 'stale' && <Stale since={since} />}
-      {rows.value.length === 0 ? empty : children()}
+      {state.value === 'failed' && problem.value && <ProblemView problem={problem.value} />}
+      {state.value === 'stale' && <Notice tone="warn">The connection is interrupted. What is shown is as it was <Age time={since.value} ago />.</Notice>}
+      {!isEmpty ? children() : state.value !== 'failed' && empty}
     </>
   );
-}
-
-function Stale({ since }: { since: ReadonlySignal<Date | null> }) {
-  return <Notice tone="warn">The connection is interrupted. What is shown is as it was <Age time={since.value} ago />.</Notice>;
 }
 
 /** What stands in place of an object that is not there, or cannot be read. */

@@ -4,9 +4,7 @@ import type { Problem } from '../../lib/api';
 import type { Grants, ViewSpec } from '../../lib/kubernetes';
 
 /** The few hexadecimal digits of a digest that people compare. */
-export function shortDigest(digest: string | undefined): string {
-  return digest ? digest.replace(/^sha256:/, '').slice(0, 12) : '';
-}
+export const shortDigest = (digest = ''): string => digest.replace(/^sha256:/, '').slice(0, 12);
 
 const UNITS = ['bytes', 'KiB', 'MiB', 'GiB'] as const;
 

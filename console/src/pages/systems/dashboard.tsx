@@ -56,6 +56,7 @@ function Sources() {
   if (all.length === 0) return <Empty icon="folder" title="No sources yet!" actions={<LinkButton variant="primary" icon="plus" href="/console/sources/new">New Source</LinkButton>}>A source serves the images of one web folder or bucket under names of its own.</Empty>;
   return (
     <div class="stack loose">
+      {state.value === 'failed' && problem.value && <ProblemView problem={problem.value} />}
       <Section title="Sources by state">
         <div class="tiles">
           <Count name="All sources" value={all.length} icon="list" href="/console/sources" />

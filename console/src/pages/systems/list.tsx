@@ -98,6 +98,7 @@ export function SystemList({ system, schema }: { system: System; schema?: JsonSc
   const { rows, state, problem } = useRows(system, { namespace: namespace || undefined, fields });
   const canCreate = useCanCreate(system, namespace);
   const all = rows.value;
+  const fault = state.value === 'failed' ? problem.value : null;
   const found = useMemo(() => narrowed(all, narrowing), [all, narrowing.search, narrowing.state, narrowing.type]);
   const newHref = `${system.home}/new${namespace ? `?namespace=${encodeURIComponent(namespace)}` : ''}`;
   useAction({ id: 'new-here', title: `New ${layout.one}`, key: 'n', group: 'This page', when: !hasCards, run: () => navigate(newHref) });
@@ -109,14 +110,7 @@ export function SystemList({ system, schema }: { system: System; schema?: JsonSc
   const types = [...new Set(all.map((row) => row.fields[TYPE]).filter((type) => typeof type === 'string'))].sort();
 
   const content = () => {
-    if (problem.value && all.length === 0) {
-      return (
-        <>
-          <ProblemView problem={problem.value} />
-          {namespaced && problem.value.status === 403 && namespace === '' && <p class="muted">You may be allowed to see one namespace: choose it above.</p>}
-        </>
-      );
-    }
+    if (fault && all.length === 0) return null;
     if (state.value === 'loading' && all.length === 0) return <Skeleton lines={8} />;
     if (all.length === 0) {
       return (
@@ -151,6 +145,8 @@ export function SystemList({ system, schema }: { system: System; schema?: JsonSc
         </span>
         {hasCards && <Segment label="Shown as" value={looks} options={[{ value: 'cards', label: 'Cards', icon: 'cards' }, { value: 'rows', label: 'Rows', icon: 'list' }]} onChange={show} />}
       </Toolbar>
+      {fault && <ProblemView problem={fault} />}
+      {namespaced && fault?.status === 403 && namespace === '' && <p class="muted">You may be allowed to see one namespace: choose it above.</p>}
       {content()}
     </Page>
   );

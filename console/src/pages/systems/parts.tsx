@@ -52,9 +52,7 @@ interface AllowedProps {
   children: ComponentChildren;
 }
 
-function whyNot(allowed: boolean | undefined, what: string): string | undefined {
-  return allowed === false ? `You may not ${what}.` : undefined;
-}
+const whyNot = (allowed: boolean | undefined, what: string): string | undefined => (allowed === false ? `You may not ${what}.` : undefined);
 
 /** A link to where something is done, for those who may do it. */
 export function AllowedLink({ can, what, href, icon, variant, children }: AllowedProps & { href: string; variant?: Variant | undefined }) {

@@ -28,9 +28,6 @@ const WATCH_SECONDS: u64 = 540;
 const BACKOFF: Duration = Duration::from_secs(1);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
-/// After how many failures in a row it is given up.
-const FAILURES_MAX: u32 = 8;
-
 /// One stream.
 pub(super) struct Listener {
     caller: Caller,
@@ -45,7 +42,7 @@ enum End {
     Reset,
     /// The API server does not accept the caller any more.
     Unauthorized,
-    /// Something else, which a retry does not help.
+    /// Something else.
     Problem(Problem),
     /// Nobody reads the stream.
     Gone,
@@ -87,39 +84,29 @@ impl Listener {
         std::future::pending().await
     }
 
-    /// Tells of one watch, and why it ends. Returns what ends the whole stream, if that does.
+    /// Tells of one watch until it ends, and why it does. While the API server does not answer, that is told, and it is tried again. Returns
+    /// what ends the whole stream, if that does.
     async fn watch(&self, watch: usize, wanted: Wanted) -> Result<Option<StreamEnd>, Gone> {
-        let ended = match self.follow(watch, wanted).await {
-            End::Gone => return Err(Gone),
-            End::Unauthorized => return Ok(Some(StreamEnd::Unauthorized)),
-            End::Reset => event("reset", json!(Reset { watch })),
-            End::Problem(problem) => {
-                event("problem", json!(WatchProblem { watch, problem: problem.document() }))
-            }
-        };
-        self.events.send(ended).await?;
-        Ok(None)
-    }
-
-    /// Follows one watch to its end: from the version that the client has seen, or from the present state, which it is told first.
-    async fn follow(&self, watch: usize, wanted: Wanted) -> End {
-        let Wanted { what, since } = wanted;
-        let mut seen = match since {
-            Some(version) => version,
-            None => match self.present(watch, &what).await {
-                Ok(version) => version,
-                Err(end) => return end,
-            },
-        };
-        let mut failures = 0;
+        let Wanted { what, since: mut seen } = wanted;
+        let mut failures = 0_u32;
         loop {
             let began = seen.clone();
             let retry_after = match self.read(watch, &what, &mut seen).await {
                 Ok(()) => None,
-                Err(End::Problem(problem)) if is_passing(&problem) && failures < FAILURES_MAX => {
+                Err(End::Gone) => return Err(Gone),
+                Err(End::Unauthorized) => return Ok(Some(StreamEnd::Unauthorized)),
+                Err(End::Reset) => {
+                    self.events.send(event("reset", json!(Reset { watch }))).await?;
+                    return Ok(None);
+                }
+                Err(End::Problem(problem)) => {
+                    let told = WatchProblem { watch, problem: problem.document() };
+                    self.events.send(event("problem", json!(told))).await?;
+                    if !is_passing(&problem) {
+                        return Ok(None);
+                    }
                     problem.retry_after
                 }
-                Err(end) => return end,
             };
             failures = if seen == began { failures + 1 } else { 0 };
             // An API server that closes at once is not asked in a circle.
@@ -145,17 +132,21 @@ impl Listener {
             }
             next = listed.next;
             if next.is_none() {
-                self.bookmark(watch, &listed.version).await?;
                 return Ok(listed.version);
             }
         }
     }
 
-    /// Follows one connection to its end.
-    async fn read(&self, watch: usize, what: &What, seen: &mut String) -> Result<(), End> {
-        let ask = what.watch().with("resourceVersion", seen.as_str());
+    /// Follows one connection to its end: from the version that the client has seen, or from the present state, which it is told first. A
+    /// bookmark says that the API server answers.
+    async fn read(&self, watch: usize, what: &What, seen: &mut Option<String>) -> Result<(), End> {
+        if seen.is_none() {
+            *seen = Some(self.present(watch, what).await?);
+        }
+        let ask = what.watch().with_some("resourceVersion", seen.clone());
         let ask = ask.with("timeoutSeconds", WATCH_SECONDS.to_string());
         let mut reader = WatchReader::of(self.caller.succeed(ask).await?);
+        self.bookmark(watch, seen.as_deref().unwrap_or_default()).await?;
         while let Some(happened) = reader.next().await? {
             let text = happened.object.get();
             let Some(name) = happened.name() else {
@@ -163,9 +154,9 @@ impl Listener {
             };
             let object: Value = serde_json::from_str(text).unwrap_or_default();
             let version = object::text(&object, &["metadata", "resourceVersion"]).unwrap_or_default();
-            version.clone_into(seen);
+            *seen = Some(version.to_owned());
             if name == "bookmark" {
-                self.bookmark(watch, seen).await?;
+                self.bookmark(watch, version).await?;
             } else {
                 self.events.send(event(name, what.told(watch, object))).await?;
             }

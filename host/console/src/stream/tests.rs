@@ -1,5 +1,8 @@
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -26,8 +29,13 @@ type Watches = Arc<Mutex<Vec<UnboundedSender<Bytes>>>>;
 fn cluster() -> (Arc<App>, Log, Watches) {
     let watches = Watches::default();
     let opened = Arc::clone(&watches);
+    let late = AtomicBool::new(true);
     let (client, log) = fake::raw_upstream(move |asked| {
         let body = |value: Value| Body::from(value.to_string());
+        // It answers every second time.
+        if asked.path.contains("/late") && late.fetch_not(Ordering::Relaxed) {
+            return (503, body(refused(503, "ServiceUnavailable", "not now").1));
+        }
         if asked.path.contains("watch=true") && asked.path.contains("/forbidden") {
             return (403, body(refused(403, "Forbidden", "no").1));
         }
@@ -142,7 +150,7 @@ async fn each_stream_has_watches_of_its_own_that_end_with_it() {
     drop(other);
     until(|| watches.lock().unwrap().iter().filter(|watch| watch.is_closed()).count() == 1).await;
     send(&watches, "ADDED", &room("b", 11));
-    assert_eq!(one.names(1).await, ["added b"]);
+    assert_eq!(one.names(2).await, ["bookmark", "added b"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,11 +161,12 @@ async fn a_watch_that_is_too_old_is_reset_and_the_others_go_on() {
         &["a.example/v1/rooms;resourceVersion=1", "a.example/v1/forbidden;resourceVersion=1"],
     )
     .await;
-    until(|| !watches.lock().unwrap().is_empty()).await;
-    let (name, data) = reading.next().await.unwrap();
+    let mut told = [reading.next().await.unwrap(), reading.next().await.unwrap()];
+    told.sort_by_key(|(name, _)| name.clone());
+    let [(begun, _), (ended, data)] = &told;
     assert_eq!(
-        (name.as_str(), &data["watch"], &data["problem"]["status"]),
-        ("problem", &json!(1), &json!(403))
+        (begun.as_str(), ended.as_str(), &data["watch"], &data["problem"]["status"]),
+        ("bookmark", "problem", &json!(1), &json!(403))
     );
     send(
         &watches,
@@ -173,7 +182,7 @@ async fn a_watch_that_is_cut_off_goes_on_from_where_it_was() {
     let mut reading = Reading::open(&app, &["a.example/v1/rooms;resourceVersion=10"]).await;
     until(|| !watches.lock().unwrap().is_empty()).await;
     send(&watches, "ADDED", &room("b", 15));
-    assert_eq!(reading.names(1).await, ["added b"]);
+    assert_eq!(reading.names(2).await, ["bookmark", "added b"]);
     watches.lock().unwrap().clear();
     until(|| watches.lock().unwrap().len() == 1).await;
     let last = log.lock().unwrap().last().cloned().unwrap();
@@ -181,15 +190,24 @@ async fn a_watch_that_is_cut_off_goes_on_from_where_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn while_the_api_server_does_not_answer_that_is_told_and_afterwards_the_watch_goes_on() {
+    let (app, _, watches) = cluster();
+    let mut reading = Reading::open(&app, &["a.example/v1/late"]).await;
+    assert_eq!(reading.names(4).await, ["problem", "added a", "problem", "bookmark"]);
+    send(&watches, "ADDED", &room("b", 11));
+    assert_eq!(reading.names(1).await, ["added b"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stream_says_why_it_ends() {
     let (app, _, watches) = cluster();
     let mut reading = Reading::open(&app, &["a.example/v1/rooms;resourceVersion=10"]).await;
-    until(|| !watches.lock().unwrap().is_empty()).await;
+    assert_eq!(reading.names(1).await, ["bookmark"]);
     assert_eq!(reading.next().await, Some(("bye".into(), json!({"reason": "renew"}))));
     assert_eq!(reading.next().await, None);
     let (app, _, watches) = cluster();
     let mut reading = Reading::open(&app, &["a.example/v1/rooms;resourceVersion=10"]).await;
-    until(|| !watches.lock().unwrap().is_empty()).await;
+    assert_eq!(reading.names(1).await, ["bookmark"]);
     send(&watches, "ERROR", &json!({"kind": "Status", "code": 401, "message": "Unauthorized"}));
     assert_eq!(reading.next().await, Some(("bye".into(), json!({"reason": "unauthorized"}))));
     until(|| watches.lock().unwrap()[0].is_closed()).await;

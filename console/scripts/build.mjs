@@ -17,22 +17,12 @@ const FIRST = join(console_, 'src/console.tsx');
 
 /** esbuild makes a chunk for each set of entries that share a module: a dozen small files for the first visit. So what is loaded later says
  * that it needs all that was loaded first, as it does: all of that is then shared by the same entries, and stands in one file. */
-const together = (later) => ({
+const together = {
   name: 'together',
-  setup(build) {
-    build.onLoad({ filter: /\.tsx?$/ }, ({ path }) => {
-      if (!later.has(path)) return;
-      return { contents: `${readFileSync(path, 'utf8')}\nimport ${JSON.stringify(FIRST)};\n`, loader: path.endsWith('x') ? 'tsx' : 'ts' };
-    });
-  },
-});
-
-/** The sources that are loaded later, when somebody needs them. */
-async function loadedLater() {
-  const { metafile } = await esbuild.build({ ...options, minify: false });
-  const imports = Object.values(metafile.inputs).flatMap(({ imports }) => imports);
-  return new Set(imports.filter(({ kind }) => kind === 'dynamic-import').map(({ path }) => join(console_, path)));
-}
+  setup: (build) => build.onLoad({ filter: /\/(pages\/later|editor\/editor|editor\/yaml)\.tsx?$/ }, ({ path }) => (
+    { contents: `${readFileSync(path, 'utf8')}\nimport ${JSON.stringify(FIRST)};\n`, loader: path.endsWith('x') ? 'tsx' : 'ts' }
+  )),
+};
 
 /** What esbuild is asked for. The host serves assets/ below a hash of all files, so that their names stay what they are. */
 const options = {
@@ -49,7 +39,7 @@ const options = {
   legalComments: 'none',
   metafile: true,
   write: false,
-  loader: { '.svg': 'file' },
+  plugins: [together],
 };
 
 /** What esbuild made, with names that stay: those of chunks have a hash. A chunk is called after its entry, or after the last of its sources,
@@ -147,12 +137,11 @@ function finish(built, isCheck) {
 
 const flags = new Set(process.argv.slice(2));
 try {
-  const plugins = [together(await loadedLater())];
   if (flags.has('--watch')) {
     const again = { name: 'again', setup: (build) => build.onEnd((result) => result.errors.length > 0 || finish(result, false)) };
-    await (await esbuild.context({ ...options, plugins: [...plugins, again] })).watch();
+    await (await esbuild.context({ ...options, plugins: [together, again] })).watch();
   } else {
-    finish(await esbuild.build({ ...options, plugins }), flags.has('--check'));
+    finish(await esbuild.build(options), flags.has('--check'));
   }
 } catch (error) {
   console.error(`error: ${error.message}`);

@@ -1,7 +1,7 @@
 // Builds the pages into dist/, whose files the host embeds. With --check it writes nothing, and fails when what is committed is not what the
 // sources make. With --watch it builds anew whenever a source changes: `pintle console --assets console/dist`.
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, parse, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import * as esbuild from 'esbuild';
@@ -15,31 +15,21 @@ const FIRST_LOAD_MAX = 60 * 1024;
 /** What every visit loads. Whoever comes later may count on it. */
 const FIRST = join(console_, 'src/console.tsx');
 
-/** esbuild makes a chunk for each set of entries that share a module: two dozen small files for the first visit. So what is loaded later
- * says that it needs all that was loaded first, as it does: all of that is then shared by the same entries, and stands in one file. */
-const together = (later) => ({
+/** esbuild makes a chunk for each set of entries that share a module: a dozen small files for the first visit. So what is loaded later says
+ * that it needs all that was loaded first, as it does: all of that is then shared by the same entries, and stands in one file. */
+const together = {
   name: 'together',
-  setup(build) {
-    build.onLoad({ filter: /\.tsx?$/ }, ({ path }) => {
-      if (!later.has(path)) return;
-      return { contents: `${readFileSync(path, 'utf8')}\nimport ${JSON.stringify(FIRST)};\n`, loader: path.endsWith('x') ? 'tsx' : 'ts' };
-    });
-  },
-});
+  setup: (build) => build.onLoad({ filter: /\/(pages\/later|editor\/editor|editor\/yaml)\.tsx?$/ }, ({ path }) => (
+    { contents: `${readFileSync(path, 'utf8')}\nimport ${JSON.stringify(FIRST)};\n`, loader: path.endsWith('x') ? 'tsx' : 'ts' }
+  )),
+};
 
-/** The sources that are loaded later, when somebody needs them. */
-async function loadedLater() {
-  const { metafile } = await esbuild.build({ ...options, minify: false });
-  const imports = Object.values(metafile.inputs).flatMap(({ imports }) => imports);
-  return new Set(imports.filter(({ kind }) => kind === 'dynamic-import').map(({ path }) => join(console_, path)));
-}
-
-/** What esbuild is asked for. Everything but the page itself has its hash in its name, and may be kept for ever. */
+/** What esbuild is asked for. The host serves assets/ below a hash of all files, so that their names stay what they are. */
 const options = {
   absWorkingDir: console_,
   entryPoints: { main: 'src/main.tsx', head: 'src/head.ts', worker: 'src/worker.ts', style: 'src/style.css' },
   outdir: 'dist/assets',
-  entryNames: '[name]-[hash]',
+  entryNames: '[name]',
   chunkNames: '[name]-[hash]',
   bundle: true,
   splitting: true,
@@ -49,8 +39,18 @@ const options = {
   legalComments: 'none',
   metafile: true,
   write: false,
-  loader: { '.svg': 'file' },
+  plugins: [together],
 };
+
+/** What esbuild made, with names that stay: those of chunks have a hash. A chunk is called after its entry, or after the last of its sources,
+ * which imports the others. */
+function named({ metafile, outputFiles }) {
+  const chunks = Object.entries(metafile.outputs).filter(([path]) => /-[0-9A-Z]{8}\.js$/.test(path));
+  const names = chunks.map(([path, { entryPoint, inputs }]) => [basename(path), `${parse(entryPoint ?? Object.keys(inputs).at(-1)).name}.js`]);
+  const rename = (text) => names.reduce((text, [from, to]) => text.replaceAll(from, to), text);
+  const files = outputFiles.map(({ path, text }) => ({ path: rename(path), contents: rename(text) }));
+  return { metafile: JSON.parse(rename(JSON.stringify(metafile))), outputFiles: files };
+}
 
 /** The name of the file that an entry became. */
 function made(result, entry) {
@@ -125,7 +125,8 @@ function stale(all) {
   return [...differ.map(([path]) => path), ...found.filter((path) => !all.has(path))].map((path) => `console/dist/${path}`);
 }
 
-function finish(result, isCheck) {
+function finish(built, isCheck) {
+  const result = named(built);
   const all = files(result);
   const size = firstLoad(result, all);
   if (size > FIRST_LOAD_MAX) throw new Error(`a first visit loads ${size} bytes; it may load ${FIRST_LOAD_MAX}`);
@@ -136,12 +137,11 @@ function finish(result, isCheck) {
 
 const flags = new Set(process.argv.slice(2));
 try {
-  const plugins = [together(await loadedLater())];
   if (flags.has('--watch')) {
     const again = { name: 'again', setup: (build) => build.onEnd((result) => result.errors.length > 0 || finish(result, false)) };
-    await (await esbuild.context({ ...options, plugins: [...plugins, again] })).watch();
+    await (await esbuild.context({ ...options, plugins: [together, again] })).watch();
   } else {
-    finish(await esbuild.build({ ...options, plugins }), flags.has('--check'));
+    finish(await esbuild.build(options), flags.has('--check'));
   }
 } catch (error) {
   console.error(`error: ${error.message}`);

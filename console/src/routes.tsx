@@ -1,6 +1,31 @@
-// Every page of the console, by its address below /console. The pages of an area stand in the area's own table.
+// Every page of the console, by its address below /console.
 import type { Route } from './lib/router';
-import { engine } from './pages/engine/routes';
-import { systems } from './pages/systems/routes';
+import { rowsAhead } from './lib/store';
+import { DARKROOM_FIELDS } from './pages/systems/columns';
+import Dashboard from './pages/systems/dashboard';
+import { SystemList } from './pages/systems/list';
+import { sources } from './pages/systems/system';
 
-export const routes: Route[] = [...systems, ...engine];
+const later = () => import('./pages/later');
+const KIND = '/kinds/:group/:version/:plural';
+
+export const routes: Route[] = [
+  // Where people come first: these are part of what every visit loads.
+  { path: '/', title: 'Dashboard · Darkroom', Page: Dashboard },
+  { path: '/sources', title: 'All Sources · Darkroom', Page: () => <SystemList system={sources} />, ahead: () => rowsAhead(sources, { fields: DARKROOM_FIELDS }) },
+  { path: '/sources/new', title: 'New Source · Darkroom', page: async () => (await later()).New },
+  { path: '/sources/:namespace/:name', title: ({ name = '' }) => `${name} · Darkroom`, page: async () => (await later()).Detail },
+  { path: '/sources/:namespace/:name/edit', title: ({ name = '' }) => `Edit ${name} · Darkroom`, page: async () => (await later()).Edit },
+  { path: KIND, title: ({ plural = '' }) => plural, page: async () => (await later()).KindList },
+  { path: `${KIND}/new`, title: ({ plural = '' }) => `New of ${plural}`, page: async () => (await later()).New },
+  { path: `${KIND}/:namespace/:name`, title: ({ name = '' }) => name, page: async () => (await later()).Detail },
+  { path: `${KIND}/:namespace/:name/edit`, title: ({ name = '' }) => `Edit ${name}`, page: async () => (await later()).Edit },
+  { path: '/engine', title: 'Overview', page: async () => (await later()).Overview },
+  { path: '/engine/reconcilers', title: 'Reconcilers', page: async () => (await later()).ReconcilersPage },
+  { path: '/engine/reconcilers/:name', title: ({ name = '' }) => name, page: async () => (await later()).ReconcilerPage },
+  { path: '/engine/reconcilers/:name/plan', title: ({ name = '' }) => `Plan a swap of ${name}`, page: async () => (await later()).PlanPage },
+  { path: '/engine/modules', title: 'Modules', page: async () => (await later()).ModulesPage },
+  { path: '/engine/views', title: 'Views', page: async () => (await later()).ViewsPage },
+  { path: '/engine/events', title: 'Events', page: async () => (await later()).EventsPage },
+  { path: '/engine/roots/:group/:version/:plural/:namespace/:name', title: ({ name = '' }) => name, page: async () => (await later()).RootPage },
+];

@@ -16,7 +16,7 @@ export interface Route {
   /** The page's title, before the page itself knows better. */
   title: string | ((params: Record<string, string>) => string);
   /** Loads the page. */
-  page?: () => Promise<{ default: ComponentType<PageProps> }>;
+  page?: () => Promise<ComponentType<PageProps>>;
   /** The page, where it is part of what every visit loads. */
   Page?: ComponentType<PageProps>;
   /** Asks for what the page will show, before anything of it is drawn. */
@@ -149,7 +149,7 @@ async function show({ focus, top }: { focus: boolean; top: number }): Promise<vo
   if (next.route?.page && !pages.has(next.route)) {
     loading.value = true;
     try {
-      pages.set(next.route, (await next.route.page()).default);
+      pages.set(next.route, await next.route.page());
     } catch (error) {
       if (mine !== turn) return;
       loading.value = false;

@@ -25,14 +25,36 @@ pub const PREFIX: &str = "/console/";
 /// The page for everything that is no file.
 const INDEX: &str = "index.html";
 
+/// Below this is what pages load.
+const FOLDER: &str = "assets/";
+
 /// The files of console/dist with their paths there, as `build.rs` lists them.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// The same files as they are served. They are compressed once, for the first request.
-static EMBEDDED: LazyLock<BTreeMap<&str, Asset>> = LazyLock::new(|| {
-    let assets = FILES.iter().map(|&(path, bytes)| (path, Asset::new(path, Bytes::from_static(bytes))));
+/// The same files as they are served, compressed once, for the first request. What pages load is below a hash of all files: a browser may
+/// keep it, and never mixes the files of two versions.
+static EMBEDDED: LazyLock<BTreeMap<String, Asset>> = LazyLock::new(|| {
+    let hash = hash_of(FILES.iter().flat_map(|&(path, bytes)| [path.as_bytes(), bytes]));
+    let folder = format!("{FOLDER}{hash}/");
+    let index = |page: &str| page.replace(&format!("{PREFIX}{FOLDER}"), &format!("{PREFIX}{folder}"));
+    let assets = FILES.iter().map(|&(path, bytes)| match path.strip_prefix(FOLDER) {
+        Some(name) => {
+            let asset = Asset::new(path, Bytes::from_static(bytes));
+            (format!("{folder}{name}"), Asset { cache: "public, max-age=31536000, immutable", ..asset })
+        }
+        None if path == INDEX => {
+            (path.to_owned(), Asset::new(path, index(&String::from_utf8_lossy(bytes)).into()))
+        }
+        None => (path.to_owned(), Asset::new(path, Bytes::from_static(bytes))),
+    });
     assets.map(|(path, asset)| (path, asset.compressed())).collect()
 });
+
+/// The beginning of the sha256 of these bytes.
+fn hash_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let hash = parts.into_iter().fold(Sha256::new(), Sha256::chain_update).finalize();
+    hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
 
 /// One file.
 struct Asset {
@@ -68,7 +90,7 @@ impl Assets {
         let missing = || Problem::not_found("there is no such file");
         let path = path.strip_prefix(PREFIX).ok_or_else(missing)?;
         let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let wants_page = path.is_empty() || (accept.contains("text/html") && !path.starts_with("assets/"));
+        let wants_page = path.is_empty() || (accept.contains("text/html") && !path.starts_with(FOLDER));
         let mut paths = [Some(path), wants_page.then_some(INDEX)].into_iter().flatten();
         let found = match self {
             Self::Embedded => paths.find_map(|path| EMBEDDED.get(path)).map(|asset| asset.respond(headers)),
@@ -92,11 +114,10 @@ fn read(folder: &Path, path: &str) -> Option<Asset> {
 impl Asset {
     fn new(path: &str, plain: Bytes) -> Self {
         let content_type = content_type(path);
-        let is_hashed = path.starts_with("assets/");
-        let hash: String = Sha256::digest(&plain).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let hash = hash_of([&plain[..]]);
         Self {
             content_type,
-            cache: if is_hashed { "public, max-age=31536000, immutable" } else { "no-cache" },
+            cache: "no-cache",
             etag: HeaderValue::try_from(format!("\"{hash}\"")).unwrap_or(HeaderValue::from_static("\"\"")),
             policy: content_type.starts_with("text/html").then(|| headers::policy_for(&plain)),
             plain,
@@ -201,6 +222,19 @@ mod tests {
         assert_eq!(get(&assets, "/console/assets/gone-1234.js", &html).unwrap_err(), 404);
         let post = assets.serve(&Method::POST, "/console/", &HeaderMap::new());
         assert_eq!(post.unwrap_err().status, 405);
+    }
+
+    #[test]
+    fn what_the_page_names_is_there_and_may_be_kept() {
+        let index = String::from_utf8(EMBEDDED[INDEX].plain.to_vec()).unwrap();
+        let named: Vec<&str> = index.split('"').filter(|part| part.starts_with("/console/assets/")).collect();
+        assert!(named.len() >= 4, "{index}");
+        for path in named {
+            let file = get(&Assets::Embedded, path, &[]).unwrap();
+            assert!(file.headers()["cache-control"].to_str().unwrap().ends_with("immutable"), "{path}");
+        }
+        // A page of an older version, whose files had another hash.
+        assert_eq!(get(&Assets::Embedded, "/console/assets/main.js", &[]).unwrap_err(), 404);
     }
 
     #[test]

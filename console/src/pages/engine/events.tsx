@@ -11,7 +11,7 @@ import { count } from './words';
 
 const NONE: readonly ClusterEvent[] = [];
 
-export default function EventsPage() {
+export function EventsPage() {
   const { events, state, problem } = useEvents();
   const [type, setType] = useState('');
   const [namespace, setNamespace] = useState('');

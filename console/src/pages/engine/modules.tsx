@@ -95,7 +95,7 @@ function ModuleDialog({ name, onClose }: { name: string; onClose: () => void }) 
   );
 }
 
-export default function ModulesPage() {
+export function ModulesPage() {
   const list = useRows(MODULES, { fields: FIELDS });
   const [search, setSearch] = useState('');
   const rows = list.rows.value;

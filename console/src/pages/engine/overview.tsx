@@ -137,7 +137,7 @@ function LastEvents() {
   return <EventList events={list.slice(0, MOST_EVENTS)} />;
 }
 
-export default function Overview() {
+export function Overview() {
   const reconcilers = useRows(RECONCILERS, { fields: RECONCILER_FIELDS });
   const modules = useRows(MODULES);
   const list = reconcilers.rows.value;

@@ -139,7 +139,7 @@ function ScopeFields({ scope, onChange }: { scope: Scope; onChange: (scope: Scop
   );
 }
 
-export default function PlanPage({ params }: PageProps) {
+export function PlanPage({ params }: PageProps) {
   const name = params.name ?? '';
   const { object, problem } = useObject(RECONCILERS, null, name);
   if (object.value) return <Planner object={object.value} key={name} />;

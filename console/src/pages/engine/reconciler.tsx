@@ -163,7 +163,7 @@ function Reconciler({ object }: { object: K8sObject }) {
   );
 }
 
-export default function ReconcilerPage({ params }: PageProps) {
+export function ReconcilerPage({ params }: PageProps) {
   const name = params.name ?? '';
   const { object, problem } = useObject(RECONCILERS, null, name);
   if (object.value) return <Reconciler object={object.value} key={name} />;

@@ -10,7 +10,7 @@ import { ENGINE_PAGE, reconcilerPage } from './paths';
 import { COLUMNS } from './reconciler-columns';
 import { Listed, text } from './shared';
 
-export default function ReconcilersPage() {
+export function ReconcilersPage() {
   const list = useRows(RECONCILERS, { fields: RECONCILER_FIELDS });
   const [search, setSearch] = useState('');
   const rows = list.rows.value;

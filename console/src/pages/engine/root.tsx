@@ -83,7 +83,7 @@ function crumbsOf({ kind, reconcilers }: Kind): Crumb[] {
   return [{ label: 'Engine', href: ENGINE_PAGE }, ...reconcilers.slice(0, 1).map((one) => ({ label: one, href: reconcilerPage(one) })), ...(reconcilers.length === 0 ? [{ label: kind, href: ENGINE_PAGE }] : [])];
 }
 
-export default function RootPage({ params }: PageProps) {
+export function RootPage({ params }: PageProps) {
   const { group = '', version = '', plural = '', name = '' } = params;
   const namespace = params.namespace === '-' ? null : (params.namespace ?? null);
   const { object, problem } = useObject({ group, version, plural }, namespace, name);

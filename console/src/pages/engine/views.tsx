@@ -71,7 +71,7 @@ function ViewDialog({ name, onClose }: { name: string; onClose: () => void }) {
   );
 }
 
-export default function ViewsPage() {
+export function ViewsPage() {
   const list = useRows(VIEWS, { fields: FIELDS });
   const open = queryOf('name');
   return (

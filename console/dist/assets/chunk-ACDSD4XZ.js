@@ -1,1 +1,0 @@
-import{b as o}from"./chunk-UZ6INDNC.js";import{c as t}from"./chunk-KO2TA5CE.js";function a(l){let[n,e]=o(!1),[s,r]=o(null);return{run:()=>{e(!0),r(null),l().catch(u=>r(t(u))).finally(()=>e(!1))},busy:n,problem:s}}export{a};

@@ -1,1 +1,0 @@
-import{K as e,Sa as a,Ua as h,Z as o,_ as i,a as m,aa as n,ba as p}from"./chunk-UZ6INDNC.js";function P({kind:l,title:s,children:y}){let{value:t,problem:r,retry:c}=h(l);return t?e(m,{children:y(a(t),t)}):e(n,{children:[e(p,{title:s}),r?e(o,{problem:r,retry:c}):e(i,{lines:8})]})}export{P as a};

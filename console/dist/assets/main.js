@@ -1,0 +1,1 @@
+import{cb as o}from"./console.js";import"./world.js";await o();

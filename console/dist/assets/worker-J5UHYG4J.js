@@ -1,1 +1,0 @@
-import{e as r,q as n,r as s}from"./chunk-KO2TA5CE.js";var l=new n(s,r);globalThis.onconnect=c=>{let e=c.ports[0];if(!e)return;let t=l.connect(o=>e.postMessage(o));e.onmessage=({data:o})=>{if(o.type!=="alive")return t.post(o);navigator.locks?.request(o.lock,()=>t.post({type:"gone"}))}};

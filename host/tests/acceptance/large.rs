@@ -77,7 +77,7 @@ fn objects(number: usize) -> [Value; 2] {
 /// neighbour.
 pub(crate) async fn check(real: &Real<'_>) -> anyhow::Result<()> {
     real.stop_host_if_it_runs().await?;
-    real.make_namespace(NAMESPACE).await?;
+    real.make_namespace(NAMESPACE)?;
     install(real).await?;
     let make = async |number| {
         for object in objects(number) {

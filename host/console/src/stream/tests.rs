@@ -200,7 +200,7 @@ async fn while_the_api_server_does_not_answer_that_is_told_and_afterwards_the_wa
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_says_why_it_ends() {
-    let (app, _, watches) = cluster();
+    let (app, _, _) = cluster();
     let mut reading = Reading::open(&app, &["a.example/v1/rooms;resourceVersion=10"]).await;
     assert_eq!(reading.names(1).await, ["bookmark"]);
     assert_eq!(reading.next().await, Some(("bye".into(), json!({"reason": "renew"}))));

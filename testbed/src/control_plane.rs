@@ -159,7 +159,7 @@ impl ControlPlane {
     /// When it cannot be started.
     pub fn start_server(&self, name: &str, command: &mut Command) -> Result<Server> {
         self.takes_in(command)?;
-        Server::start(name, command, &self.directory().join("logs"))
+        Server::start(name, command, &self.directory().join(format!("logs/{name}.log")))
     }
 
     /// Makes the process of a command end with this control plane, however this process ends. Does nothing for a control plane that

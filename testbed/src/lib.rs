@@ -43,6 +43,6 @@ mod source;
 pub use binaries::Binaries;
 pub use control_plane::{ControlPlane, Options, output};
 pub use patience::{Look, Patience, count_failed_wait, eventually};
-pub use processes::Server;
+pub use processes::{Ended, Server, Signal};
 pub use relay::Relay;
 pub use source::Source;

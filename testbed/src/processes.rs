@@ -5,12 +5,13 @@ use std::fs::{self, OpenOptions};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+pub use rustix::process::Signal;
+use rustix::process::{Pid, kill_process, kill_process_group};
 
 use crate::patience::{Look, eventually};
 
@@ -43,17 +44,19 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a program. What it prints is added to the log of this name in a folder.
-    pub(crate) fn start(name: &str, command: &mut Command, logs: &Path) -> Result<Self> {
-        let log = logs.join(format!("{name}.log"));
-        let file = OpenOptions::new().create(true).append(true).open(&log);
+    /// Starts a program. What it prints is added to this log.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(name: &str, command: &mut Command, log: &Path) -> Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(log);
         let file = file.with_context(|| format!("opening {}", log.display()))?;
         let begins = usize::try_from(file.metadata()?.len())?;
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let child = command.spawn();
         let child =
             child.with_context(|| format!("starting {name} ({})", command.get_program().display()))?;
-        Ok(Self { name: name.to_owned(), child, log, begins })
+        Ok(Self { name: name.to_owned(), child, log: log.to_owned(), begins })
     }
 
     /// The number of its process.
@@ -103,29 +106,43 @@ impl Server {
         self.says("where it listens", |log| address(log, words))
     }
 
+    /// The same, if it has been logged by now.
+    #[must_use]
+    pub fn address_so_far(&self, words: &str) -> Option<SocketAddr> {
+        address(self.said().rsplit_once('\n')?.0, words)
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    /// When it cannot be sent.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        Ok(kill_process(Pid::from_child(&self.child), signal)?)
+    }
+
     /// Asks it to end, and waits until it has. One that does not end within 30 seconds is killed, and a line on stderr says so, which is no
     /// error: how long it takes to end says nothing about what it was used for.
     ///
     /// # Errors
     /// When it had ended before.
-    pub fn stop(mut self) -> Result<()> {
+    pub fn stop(mut self) -> Result<Ended> {
         self.stop_within(STOP_WITHIN)
     }
 
-    fn stop_within(&mut self, within: Duration) -> Result<()> {
+    fn stop_within(&mut self, within: Duration) -> Result<Ended> {
         self.check()?;
-        kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+        self.signal(Signal::TERM)?;
         let began = Instant::now();
         while began.elapsed() < within {
-            if self.child.try_wait()?.is_some() {
-                return Ok(());
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Ended::WithStatus(status));
             }
             thread::sleep(Duration::from_millis(2));
         }
         eprintln!("{} has not ended within {} s, and is killed", self.name, within.as_secs_f64());
         self.child.kill()?;
         self.child.wait()?;
-        Ok(())
+        Ok(Ended::Killed)
     }
 
     /// What it printed last, for an error.
@@ -138,6 +155,15 @@ impl Server {
         let log = fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(log.get(self.begins..).unwrap_or_default()).into_owned()
     }
+}
+
+/// How a program ended that was asked to.
+#[derive(Clone, Copy, Debug)]
+pub enum Ended {
+    /// By itself.
+    WithStatus(ExitStatus),
+    /// It took too long.
+    Killed,
 }
 
 impl Drop for Server {
@@ -181,7 +207,8 @@ impl Processes {
             .env("HOME", &self.directory)
             .current_dir(&self.directory)
             .process_group(self.group()?);
-        self.components.push(Server::start(name, &mut command, &self.directory.join("logs"))?);
+        let log = self.directory.join(format!("logs/{name}.log"));
+        self.components.push(Server::start(name, &mut command, &log)?);
         Ok(())
     }
 
@@ -224,7 +251,7 @@ impl Processes {
     fn stop_within(&mut self, within: Duration) -> Result<()> {
         let mut outcome = Ok(());
         while let Some(mut component) = self.components.pop() {
-            outcome = component.stop_within(within).and(outcome);
+            outcome = component.stop_within(within).map(drop).and(outcome);
         }
         outcome
     }

@@ -4,15 +4,11 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     path::Path,
-    process::{Command, Stdio},
 };
 
 use anyhow::{Context, bail, ensure};
-use kit::{
-    Look, Patience, eventually,
-    host::or_error,
-    process::{Running, Server},
-};
+use kit::{Look, Patience, eventually, host::or_error, process};
+use pintle_testbed::Server;
 use serde_json::Value;
 
 /// What the console says of a guest that took longer than a tenth of a second, as any may on a machine that does much else.
@@ -23,7 +19,7 @@ pub(crate) const CONSOLE: &[&str] = &["--console-bind", "127.0.0.1:0", "--consol
 
 /// What serves the console, as a process of its own.
 pub(crate) struct Console {
-    _process: Running,
+    _server: Server,
     address: String,
     /// The headers that say who asks.
     credential: String,
@@ -50,35 +46,22 @@ impl Answer {
 impl Console {
     /// `pintle console`, with the secret of its URL.
     pub(crate) fn on_loopback(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
-        let log = std::fs::File::create(log)?;
-        let mut child = Command::new(env!("CARGO_BIN_EXE_pintle"))
-            .args(["console", "--kubeconfig"])
-            .arg(kubeconfig)
-            .env_remove("KUBECONFIG")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .map(Running)
-            .context("starting the console")?;
-        let printed = child.0.stdout.take().context("it prints its URL")?;
-        let mut line = String::new();
-        BufReader::new(printed).read_line(&mut line)?;
-        let url = line.trim().rsplit(' ').next().unwrap_or_default().to_owned();
-        let (address, secret) = url
-            .strip_prefix("http://")
-            .and_then(|rest| rest.split_once("/console/#"))
-            .with_context(|| format!("no URL: {line}"))?;
+        let mut server = process::start(&[], &["console"], kubeconfig, log, &[])?;
+        let url = |log: &str| {
+            log.split_whitespace().find_map(|word| word.strip_prefix("http://")).map(str::to_owned)
+        };
+        let url = server.says("its URL", url)?;
+        let (address, secret) = url.split_once("/console/#").with_context(|| format!("no secret: {url}"))?;
         let credential = format!("Authorization: Bearer {secret}\r\n");
-        Ok(Self { _process: child, address: address.to_owned(), credential })
+        Ok(Self { _server: server, address: address.to_owned(), credential })
     }
 
     /// The gateway's door, once it answers. The gateway has the rights of this kubeconfig; who asks has yet to say who it is.
     pub(crate) async fn of_gateway(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
         let words = ["gateway", "--aggregated-bind", "127.0.0.1:0"];
-        let mut gateway = Server::start(&[], &[&words[..], CONSOLE].concat(), kubeconfig, log, &[])?;
-        let address = gateway.wait_for_address("The console is served")?.to_string();
-        let console = Self { _process: gateway.process, address, credential: String::new() };
+        let mut gateway = process::start(&[], &[&words[..], CONSOLE].concat(), kubeconfig, log, &[])?;
+        let address = gateway.address("The console is served")?.to_string();
+        let console = Self { _server: gateway, address, credential: String::new() };
         console.wait_until_answered("/healthz", 200).await?;
         Ok(console)
     }

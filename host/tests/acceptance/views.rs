@@ -14,10 +14,10 @@ use anyhow::{Context, ensure};
 use kit::{
     Look,
     host::{or_error, tail},
-    process::Server,
+    process,
 };
 use kube::core::{ApiResource, GroupVersionKind};
-use pintle_testbed::{ControlPlane, Relay, eventually};
+use pintle_testbed::{ControlPlane, Relay, Server, eventually};
 use serde_json::Value;
 
 use crate::{beside, commands, informers::Informers, repository};
@@ -56,8 +56,8 @@ impl Gateway {
     ) -> anyhow::Result<Self> {
         let address = address.to_string();
         let words = ["gateway", "--aggregated-bind", &address];
-        let mut server = Server::start(by, &[&words[..], flags].concat(), kubeconfig, log, &[])?;
-        let address = server.wait_for_address("The gateway starts")?;
+        let mut server = process::start(by, &[&words[..], flags].concat(), kubeconfig, log, &[])?;
+        let address = server.address("The gateway starts")?;
         Ok(Self { server, address })
     }
 }

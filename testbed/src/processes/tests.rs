@@ -22,7 +22,8 @@ fn a_component_that_does_not_end_is_killed_and_that_is_no_failure() {
 fn a_server_says_where_it_listens_in_a_whole_line_with_these_words() {
     let folder = tempfile::tempdir().unwrap();
     let start = |script: &str| {
-        Server::start("server", Command::new("/bin/sh").args(["-c", script]), folder.path()).unwrap()
+        let log = folder.path().join("server.log");
+        Server::start("server", Command::new("/bin/sh").args(["-c", script]), &log).unwrap()
     };
     let expected = "127.0.0.1:80".parse().unwrap();
     let text =

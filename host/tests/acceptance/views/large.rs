@@ -154,7 +154,7 @@ impl Farm<'_> {
         let (by, limit) = Group::held(group)?;
         let flags = [CONSOLE, limit].concat();
         let mut gateway = Gateway::start_through(&by, any_port(), &self.kubeconfig, &log, &flags)?;
-        let console = gateway.server.wait_for_address("The console is served")?.to_string();
+        let console = gateway.server.address("The console is served")?.to_string();
         Ok(Held { gateway, console })
     }
 
@@ -197,7 +197,7 @@ async fn listed_in_each_way(held: &Held, people: &[Person]) -> anyhow::Result<()
             way.name,
             begun.elapsed().as_secs_f32(),
             refusals.iter().sum::<u32>(),
-            peak_bytes(held.gateway.server.pid())? >> 20,
+            peak_bytes(held.gateway.server.id())? >> 20,
         );
     }
     slow_readers_hold_up_nobody(held, people).await
@@ -219,7 +219,7 @@ async fn slow_readers_hold_up_nobody(held: &Held, people: &[Person]) -> anyhow::
     println!(
         "        beside {begin} lists that nobody reads: {:.1} s; the peak so far is {} MiB",
         begun.elapsed().as_secs_f32(),
-        peak_bytes(held.gateway.server.pid())? >> 20
+        peak_bytes(held.gateway.server.id())? >> 20
     );
     drop(unread);
     Ok(())

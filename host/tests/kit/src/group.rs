@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 
-use crate::process::Server;
+use pintle_testbed::Server;
 
 /// What `deploy/` gives the operator and the gateway, in bytes.
 pub const LIMIT_BYTES: u64 = 512 << 20;
@@ -67,15 +67,15 @@ impl Drop for Group {
 
 /// Sees that a server that is held to [`LIMIT_BYTES`] lives after some work, and that it and its group have never had more.
 pub fn judge(server: &mut Server, group: Option<&Group>, outcome: anyhow::Result<()>) -> anyhow::Result<()> {
-    if let Err(ended) = server.still_runs() {
+    if let Err(ended) = server.check() {
         return Err(ended.context(format!("after {:?}", outcome.err())));
     }
-    let peak = peak_bytes(server.pid())?;
+    let peak = peak_bytes(server.id())?;
     println!("        the peak was {} MiB", peak >> 20);
     if let Some(group) = group {
         ensure!(group.kills()? == 0, "something in the control group was killed for want of memory");
     }
-    outcome.with_context(|| server.last_words())?;
+    outcome.with_context(|| server.end_of_log())?;
     ensure!(peak < LIMIT_BYTES, "the peak was {} MiB", peak >> 20);
     Ok(())
 }

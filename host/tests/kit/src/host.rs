@@ -8,9 +8,10 @@ use std::{
     sync::OnceLock,
 };
 
-use crate::{Look, Patience, process::Server};
+use crate::{Look, Patience, process};
 use anyhow::{Context, ensure};
 use pintle_simulation::scenario::Stop;
+use pintle_testbed::{Ended, Server, Signal};
 
 /// A running host. Dropping it ends it.
 pub struct Host {
@@ -46,13 +47,13 @@ impl Host {
         // More than it takes to be no longer fresh, and little enough for a test.
         let mut environment = vec![("PINTLE_COMPILE_CPU_SECONDS", "7")];
         environment.extend(name);
-        let server = Server::start(by, &[&words[..], flags].concat(), kubeconfig, log, &environment)?;
+        let server = process::start(by, &[&words[..], flags].concat(), kubeconfig, log, &environment)?;
         Ok(Self { server, address: OnceLock::new() })
     }
 
     /// What it replies when it is ready. A look that finds its process ended fails.
     pub fn ready(&mut self) -> anyhow::Result<Look<String>> {
-        self.server.still_runs()?;
+        self.server.check()?;
         or_error(self.get("/readyz").map(|said| match said.starts_with("HTTP/1.1 200") {
             true => Look::Reached(said),
             false => Look::NotYet(format!("/readyz: {}", said.replace("\r\n", " "))),
@@ -74,7 +75,7 @@ impl Host {
     /// Waits until it leads.
     pub async fn wait_until_it_leads(&mut self) -> anyhow::Result<()> {
         let leads = crate::eventually("the host leads", async || self.leads()).await;
-        leads.with_context(|| self.server.last_words())
+        leads.with_context(|| self.server.end_of_log())
     }
 
     /// What it replies to a request.
@@ -82,7 +83,7 @@ impl Host {
         let address = match self.address.get() {
             Some(address) => *address,
             None => {
-                let logged = self.server.logged_address("Pintle starts")?;
+                let logged = self.server.address_so_far("Pintle starts").context("it does not listen yet")?;
                 *self.address.get_or_init(|| logged)
             }
         };
@@ -96,46 +97,29 @@ impl Host {
 
     /// What its listener for administrators replies.
     pub fn administer(&self, method: &str, path: &str, body: &str) -> anyhow::Result<String> {
-        let admin = self.server.logged_address("The log level can be changed")?;
+        let admin =
+            self.server.address_so_far("The log level can be changed").context("nobody is served yet")?;
         ask(admin, method, path, body).with_context(|| format!("{method} {path} of the host at {admin}"))
     }
 
     /// Makes it stand still, as a machine does that swaps or is moved.
     pub fn freeze(&self) -> anyhow::Result<()> {
-        self.signal(rustix::process::Signal::STOP)
+        self.server.signal(Signal::STOP)
     }
 
     /// Lets it go on.
     pub fn thaw(&self) -> anyhow::Result<()> {
-        self.signal(rustix::process::Signal::CONT)
+        self.server.signal(Signal::CONT)
     }
 
-    fn signal(&self, signal: rustix::process::Signal) -> anyhow::Result<()> {
-        Ok(rustix::process::kill_process(rustix::process::Pid::from_child(&self.server.process.0), signal)?)
-    }
-
-    /// Ends it, and waits until it is gone. One that takes too long is killed, which is said and is no failure.
-    pub fn stop(mut self, how: Stop) -> anyhow::Result<()> {
-        match how {
-            Stop::Killed => self.server.process.0.kill()?,
-            Stop::Gracefully => self.signal(rustix::process::Signal::TERM)?,
+    /// Ends it, and waits until it is gone. That it is slow to go is no fault in what is tested.
+    pub fn stop(self, how: Stop) -> anyhow::Result<()> {
+        if how == Stop::Killed {
+            return Ok(());
         }
-        let ended = pintle_testbed::eventually("the host ends when it is asked to", || {
-            let status = self.server.process.0.try_wait()?;
-            Ok(status.map_or_else(|| Look::NotYet("it still runs".into()), Look::Reached))
-        });
-        let status = match ended {
-            Ok(status) => status,
-            // That it is slow to go is no fault in what is tested.
-            Err(error) => {
-                println!("        {error:#}; it is killed");
-                return Ok(());
-            }
-        };
-        ensure!(
-            how == Stop::Killed || status.success(),
-            "the host was asked to stop, and ended with {status}"
-        );
+        if let Ended::WithStatus(status) = self.server.stop()? {
+            ensure!(status.success(), "the host was asked to stop, and ended with {status}");
+        }
         Ok(())
     }
 }

@@ -1,20 +1,12 @@
 //! Programs as processes of their own.
 
 use std::{
-    fs::{File, OpenOptions},
-    io::{Read as _, Seek as _, SeekFrom},
-    net::SocketAddr,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command},
 };
 
-use anyhow::{Context, bail};
-use serde_json::Value;
-
-use crate::{
-    Look,
-    host::{or_error, tail},
-};
+use anyhow::Context;
+use pintle_testbed::Server;
 
 /// A process that ends with this value.
 pub struct Running(pub Child);
@@ -26,81 +18,23 @@ impl Drop for Running {
     }
 }
 
-/// A server of the built `pintle`, which adds what it logs to a file.
-pub struct Server {
-    pub process: Running,
-    log: PathBuf,
-    /// Where its own lines begin in the log.
-    begins: u64,
-}
-
-impl Server {
-    /// Starts it with these words and this kubeconfig, by way of a command that becomes it.
-    pub fn start(
-        by: &[&str],
-        words: &[&str],
-        kubeconfig: &Path,
-        log: &Path,
-        environment: &[(&str, &str)],
-    ) -> anyhow::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(log)?;
-        let begins = file.metadata()?.len();
-        let pintle = pintle()?;
-        let pintle = pintle.to_str().context("the path of pintle is not UTF-8")?;
-        let words: Vec<&str> = by.iter().copied().chain([pintle]).chain(words.iter().copied()).collect();
-        let (program, words) = words.split_first().context("a program")?;
-        let child = Command::new(program)
-            .args(words)
-            .args(["--log-format", "json", "--kubeconfig"])
-            .arg(kubeconfig)
-            .env_remove("KUBECONFIG")
-            .envs(environment.iter().copied())
-            .stdin(Stdio::null())
-            .stdout(file.try_clone()?)
-            .stderr(file)
-            .spawn()
-            .context("starting pintle")?;
-        Ok(Self { process: Running(child), log: log.to_owned(), begins })
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.process.0.id()
-    }
-
-    /// Fails when its process has ended.
-    pub fn still_runs(&mut self) -> anyhow::Result<()> {
-        match self.process.0.try_wait()? {
-            Some(status) => bail!("the server ended: {status}\n{}", self.last_words()),
-            None => Ok(()),
-        }
-    }
-
-    /// The last lines of its log.
-    pub fn last_words(&self) -> String {
-        tail(&self.log, &[], 20).join("\n")
-    }
-
-    /// The address that it has bound, as it logs it with this message.
-    pub fn logged_address(&self, message: &str) -> anyhow::Result<SocketAddr> {
-        let log = self.log.display();
-        let mut file = File::open(&self.log).with_context(|| format!("opening {log}"))?;
-        file.seek(SeekFrom::Start(self.begins))?;
-        let mut text = Vec::new();
-        file.read_to_end(&mut text)?;
-        let text = String::from_utf8_lossy(&text);
-        let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let line = lines.find(|line| line["message"] == message);
-        let line = line.with_context(|| format!("{log} does not say {message:?} yet"))?;
-        Ok(line["address"].as_str().with_context(|| format!("no address: {line}"))?.parse()?)
-    }
-
-    /// Waits until it has logged that address.
-    pub fn wait_for_address(&mut self, message: &str) -> anyhow::Result<SocketAddr> {
-        pintle_testbed::eventually(format!("a server says {message:?}"), || {
-            self.still_runs()?;
-            or_error(self.logged_address(message).map(Look::Reached))
-        })
-    }
+/// Starts a server of the built `pintle` with these words and this kubeconfig, by way of a command that becomes it. What it logs is added to
+/// the file.
+pub fn start(
+    by: &[&str],
+    words: &[&str],
+    kubeconfig: &Path,
+    log: &Path,
+    environment: &[(&str, &str)],
+) -> anyhow::Result<Server> {
+    let pintle = pintle()?;
+    let pintle = pintle.to_str().context("the path of pintle is not UTF-8")?;
+    let whole: Vec<&str> = by.iter().copied().chain([pintle]).chain(words.iter().copied()).collect();
+    let (program, rest) = whole.split_first().context("a program")?;
+    let mut command = Command::new(program);
+    command.args(rest).arg("--kubeconfig").arg(kubeconfig);
+    command.env_remove("KUBECONFIG").envs(environment.iter().copied());
+    Server::start(&format!("pintle {}", words.first().unwrap_or(&"")), &mut command, log)
 }
 
 /// The built `pintle`: cargo puts it one folder above the tests.

@@ -127,7 +127,7 @@ impl<'a> Stage<'a> {
     }
 
     pub(crate) fn stop_contestant(&mut self) -> Result<()> {
-        block_in_place(|| self.running.take().map_or(Ok(()), |running| running.stop().map(drop)))
+        block_in_place(|| self.running.take().map(Server::stop).transpose().map(drop))
     }
 
     /// Makes the calls of a swap as FLOOR, in a process of their own.

@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &[&str], operator: bool) -> Result<()> {
     let mut host = Some(demo.install()?);
     demo.play(SAMPLES)?;
     if !operator {
-        host.take().map_or(Ok(()), Server::stop)?;
+        host.take().map(Server::stop).transpose()?;
     }
     demo.run("kubectl apply -f console/tests/users.yaml")?;
 
@@ -64,6 +64,6 @@ pub(crate) fn run(arguments: &[&str], operator: bool) -> Result<()> {
     ensure!(status.success(), "the tests in the browser failed ({status})");
     in_cluster.stop()?;
     local.stop()?;
-    host.map_or(Ok(()), Server::stop)?;
+    host.map(Server::stop).transpose()?;
     plane.stop()
 }

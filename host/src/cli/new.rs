@@ -214,6 +214,13 @@ mod tests {
     }
 
     #[test]
+    fn two_guests_in_one_build_folder_have_programs_of_different_names() {
+        let manifest = fill(COMMON[0].1, &placeholders("photo-album"));
+        let (_, program) = manifest.split_once("[[bin]]\nname = ").unwrap();
+        assert!(program.starts_with("\"photo-album-schema\""), "{program}");
+    }
+
+    #[test]
     fn a_read_only_view_is_written_in_less_than_thirty_lines() {
         let (_, view) = VIEW.iter().find(|(file, _)| *file == "src/view.rs").unwrap();
         assert!(view.lines().count() < 30, "{}", view.lines().count());

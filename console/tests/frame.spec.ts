@@ -162,7 +162,7 @@ test('a token goes with no request that the head makes, so it makes none', async
   expect(await page.evaluate(() => sessionStorage.getItem('pintle-ahead'))).toBeNull();
 });
 
-test('eight tabs are live at once, though a browser opens six connections', async ({ console: page, context }) => {
+test('eight tabs are live at once, though a browser opens six connections @smoke', async ({ console: page, context }) => {
   await page.goto('/console/engine/reconcilers');
   await isLive(page);
   for (let tab = 0; tab < 7; tab += 1) {

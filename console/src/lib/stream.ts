@@ -46,7 +46,7 @@ function workerUrl(path: string): string {
   if (!types) return path;
   const policy = types.createPolicy('pintle-worker', {
     createScriptURL(url) {
-      if (url !== path || !/^\/console\/assets\/worker-[A-Z0-9]+\.js$/.test(url)) throw new TypeError('no worker of the console');
+      if (url !== path || !/^\/console\/assets\/([0-9a-f]+\/)?worker\.js$/.test(url)) throw new TypeError('no worker of the console');
       return url;
     },
   });

@@ -312,9 +312,9 @@ fn the_grant_that_a_refused_service_asks_for_is_a_field_of_the_grants() {
     let field = message.split("grant ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a field");
     let (outer, inner) = field.split_once('.').expect("a path");
     let mut granted = binding();
-    let grants: pintle_core::reconciler::Grants =
-        serde_json::from_value(json!({outer: {inner: true}})).expect(field);
-    granted.grants.services = grants.services;
+    let mut grants = serde_json::to_value(&granted.grants).expect("JSON");
+    grants[outer][inner] = true.into();
+    granted.grants = serde_json::from_value(grants).expect(field);
     assert!(judge(&granted, answer).is_ok(), "{message}");
 }
 

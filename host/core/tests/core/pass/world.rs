@@ -169,7 +169,8 @@ impl World {
         let mut run =
             Run { steps: vec![], requests: vec![], events: vec![], statuses: vec![], done: Done::default() };
         let mut outcome = Outcome::Start;
-        for _ in 0..60 {
+        // More than the largest of the tests needs.
+        for _ in 0..1200 {
             outcome = match pass.step(outcome) {
                 Step::Done(done) => {
                     self.memory = done.memory.clone();

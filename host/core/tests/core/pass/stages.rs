@@ -241,6 +241,7 @@ impl AlsoStages for Response {
 fn five_hundred_stages_of_one_child_each_are_one_pass() {
     let mut world = world();
     world.binding.limits.children = 500;
+    world.steps_max = 1200;
     let mut maps = answer((0..500).map(|number| config_map(&format!("map-{number}"), "a")).collect());
     for (child, stage) in maps.children.iter_mut().zip(0..) {
         child.stage = stage;

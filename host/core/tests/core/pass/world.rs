@@ -24,6 +24,8 @@ pub(crate) struct World {
     pub(crate) now: i64,
     /// The host has just listed the roots.
     pub(crate) root_was_listed: bool,
+    /// A pass of more steps does not end.
+    pub(crate) steps_max: usize,
     hook: Option<Hook>,
 }
 
@@ -78,6 +80,7 @@ impl World {
             memory: RootMemory::default(),
             now: 0,
             root_was_listed: false,
+            steps_max: 60,
             hook: None,
         };
         world.root = world.add_root("shop");
@@ -169,8 +172,7 @@ impl World {
         let mut run =
             Run { steps: vec![], requests: vec![], events: vec![], statuses: vec![], done: Done::default() };
         let mut outcome = Outcome::Start;
-        // More than the largest of the tests needs.
-        for _ in 0..1200 {
+        for _ in 0..self.steps_max {
             outcome = match pass.step(outcome) {
                 Step::Done(done) => {
                     self.memory = done.memory.clone();

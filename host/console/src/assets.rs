@@ -36,18 +36,24 @@ const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/assets.rs"))
 static EMBEDDED: LazyLock<BTreeMap<String, Asset>> = LazyLock::new(|| {
     let hash = hash_of(FILES.iter().flat_map(|&(path, bytes)| [path.as_bytes(), bytes]));
     let folder = format!("{FOLDER}{hash}/");
-    let index = |page: &str| page.replace(&format!("{PREFIX}{FOLDER}"), &format!("{PREFIX}{folder}"));
-    let assets = FILES.iter().map(|&(path, bytes)| match path.strip_prefix(FOLDER) {
-        Some(name) => {
-            let asset = Asset::new(path, Bytes::from_static(bytes));
-            (format!("{folder}{name}"), Asset { cache: "public, max-age=31536000, immutable", ..asset })
+    let assets = FILES.iter().map(|&(path, bytes)| {
+        let plain = match path {
+            INDEX => {
+                let page = String::from_utf8_lossy(bytes);
+                page.replace(&format!("{PREFIX}{FOLDER}"), &format!("{PREFIX}{folder}")).into()
+            }
+            _ => Bytes::from_static(bytes),
+        };
+        let asset = Asset::new(path, plain).compressed();
+        match path.strip_prefix(FOLDER) {
+            Some(name) => {
+                let cache = "public, max-age=31536000, immutable";
+                (format!("{folder}{name}"), Asset { cache, ..asset })
+            }
+            None => (path.to_owned(), asset),
         }
-        None if path == INDEX => {
-            (path.to_owned(), Asset::new(path, index(&String::from_utf8_lossy(bytes)).into()))
-        }
-        None => (path.to_owned(), Asset::new(path, Bytes::from_static(bytes))),
     });
-    assets.map(|(path, asset)| (path, asset.compressed())).collect()
+    assets.collect()
 });
 
 /// The beginning of the sha256 of these bytes.

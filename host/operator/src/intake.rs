@@ -103,10 +103,8 @@ impl Children {
         };
         let child = Observed::of(live, &reading.manager, reading.observed.contains(kind));
         let is_labelled = child.controller.is_none() && child.owns_root_label;
-        match is_labelled || observed::is_controlled_by(live, &reading.root_kind) {
-            true => child,
-            false => child.without_content(),
-        }
+        let is_ours = is_labelled || observed::is_controlled_by(live, &reading.root_kind);
+        if is_ours { child } else { child.without_content() }
     }
 }
 

@@ -52,7 +52,7 @@ impl Console {
                 let first = files
                     .serve(&served)
                     .context("the console's certificate in the files cannot be served")?;
-                parts.spawner.spawn(files.follow(served.clone(), first, parts.spawner.clone()));
+                parts.spawner.spawn_lasting(files.follow(served.clone(), first, parts.spawner.clone()));
                 Some(TlsAcceptor::from(tls::config_for_people(served)?))
             }
         };

@@ -17,7 +17,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use pintle_runtime::clock;
+use pintle_runtime::{Spawner, clock};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
@@ -54,6 +54,7 @@ pub(crate) async fn serve<R: Reviews + 'static>(
     address: SocketAddr,
     gateway: Arc<Gateway<R>>,
     served: Served,
+    spawner: &Spawner,
 ) -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind(address)
         .await
@@ -65,7 +66,7 @@ pub(crate) async fn serve<R: Reviews + 'static>(
         .route("/metrics", get(metrics::<R>))
         .with_state(Arc::new(Health { gateway, served }));
     let address = listener.local_addr()?;
-    tokio::spawn(accept(listener, router));
+    spawner.spawn_lasting(accept(listener, router));
     Ok(address)
 }
 
@@ -148,7 +149,8 @@ mod tests {
     async fn a_probe_is_answered_however_many_connections_somebody_holds() {
         let setting = Setting::new(TestIssuer::new("proxies"));
         let at = (Ipv4Addr::LOCALHOST, 0).into();
-        let address = serve(at, Arc::clone(&setting.gateway), Served::default()).await.unwrap();
+        let (gateway, spawner) = (Arc::clone(&setting.gateway), Spawner::default());
+        let address = serve(at, gateway, Served::default(), &spawner).await.unwrap();
         let mut held = Vec::new();
         for _ in 0..CONNECTIONS.together * 2 {
             held.push(TcpStream::connect(address).await.unwrap());
@@ -163,7 +165,8 @@ mod tests {
     async fn a_gateway_without_a_certificate_is_not_ready() {
         let setting = Setting::new(TestIssuer::new("proxies"));
         let (at, served) = ((Ipv4Addr::LOCALHOST, 0).into(), Served::default());
-        let address = serve(at, Arc::clone(&setting.gateway), served.clone()).await.unwrap();
+        let (gateway, spawner) = (Arc::clone(&setting.gateway), Spawner::default());
+        let address = serve(at, gateway, served.clone(), &spawner).await.unwrap();
         let answer = probed(address, "/readyz").await;
         assert!(answer.starts_with("HTTP/1.1 500") && answer.contains("[-]certificate failed"), "{answer}");
         served.set(&certificate().pair).unwrap();

@@ -54,7 +54,7 @@ impl Host {
         let Self { client, loader, spawner, budget, metrics, identity, own, bundle, carried, guests } = self;
         let (directory, directory_of) = watch::channel(None);
         let (authentication, authentication_of) = watch::channel(None);
-        spawner.spawn(follow_authentication(client.clone(), authentication));
+        spawner.spawn_lasting(follow_authentication(client.clone(), authentication));
         let guests = Guests::new(spawner.clone(), guests, budget, Arc::clone(&metrics));
         let tallies = Arc::clone(guests.tallies());
         let gateway = Gateway::new(
@@ -79,7 +79,7 @@ impl Host {
             tallies,
             metrics,
         };
-        spawner.spawn(Control::new(setup).run());
+        spawner.spawn_lasting(Control::new(setup).run());
         Arc::new(gateway)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use kube::Client;
 use pintle_console::Parts;
 use pintle_engine::{Compiler, Engine, EngineConfig, Meter};
@@ -14,6 +14,7 @@ use tracing::info;
 
 use crate::{
     Flags,
+    answer::Gateway,
     console::Console,
     health,
     host::Host,
@@ -26,7 +27,7 @@ use crate::{
 /// Runs the gateway until it is told to stop.
 ///
 /// # Errors
-/// When it cannot start: no API server, no engine, no address to listen on, no certificate in the files.
+/// When it cannot start: no API server, no engine, no address to listen on, no certificate in the files. When one of its tasks has died.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let _ = flags.log.start();
     let identity = Flags::identity()?;
@@ -51,12 +52,12 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         Some((certificate, key)) => {
             let files = Files { certificate, key };
             let first = files.serve(&served).context("the certificate in the files cannot be served")?;
-            spawner.spawn(files.follow(served.clone(), first, spawner.clone()));
+            spawner.spawn_lasting(files.follow(served.clone(), first, spawner.clone()));
         }
         None => {
             let cluster = Cluster::new(client.clone());
             let keeper = Keeper::new(cluster, &own.0, &own.1, served.clone(), bundle_to, carried_by);
-            spawner.spawn(keeper.keep());
+            spawner.spawn_lasting(keeper.keep());
         }
     }
     let server = Server::bind(flags.aggregated_bind, tls::server_config(served.clone())?)
@@ -65,7 +66,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let gateway = Host {
         client,
         loader,
-        spawner,
+        spawner: spawner.clone(),
         budget,
         metrics,
         identity: identity.clone(),
@@ -76,24 +77,37 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     }
     .start();
     if let Some(address) = flags.health_bind {
-        health::serve(address, Arc::clone(&gateway), served).await?;
+        health::serve(address, Arc::clone(&gateway), served, &spawner).await?;
     }
     info!(version = env!("CARGO_PKG_VERSION"), identity, address = %server.address()?, service = %flags.service, "The gateway starts");
-    let stop = stop_signal()?;
-    match console {
-        None => server.serve(gateway, stop).await,
-        Some(console) => {
-            let (stopping, stops) = watch::channel(false);
-            let stop = async {
-                stop.await;
-                let _ = stopping.send(true);
-            };
-            let documents = gateway.documents();
-            tokio::join!(server.serve(gateway, stop), console.serve(documents, stops));
-        }
-    }
+    let stopped = serve(server, console, gateway, stop_signal()?, &spawner).await;
     info!("Stopped");
-    Ok(())
+    stopped
+}
+
+/// Serves until the process is told to stop.
+///
+/// # Errors
+/// When one of its tasks ended although nobody had asked it to: what is served would be what it was then, for ever.
+async fn serve(
+    server: Server,
+    console: Option<Console>,
+    gateway: Arc<Gateway<Client>>,
+    told: impl Future<Output = ()>,
+    spawner: &Spawner,
+) -> anyhow::Result<()> {
+    let (stopping, stops) = watch::channel(false);
+    let stop = async {
+        let stopped = tokio::select! {
+            () = told => Ok(()),
+            task = spawner.ended() => Err(anyhow!("a task of the gateway ended: {task}")),
+        };
+        let _ = stopping.send(true);
+        stopped
+    };
+    let Some(console) = console else { return server.serve(gateway, stop).await };
+    let documents = gateway.documents();
+    tokio::join!(server.serve(gateway, stop), console.serve(documents, stops)).0
 }
 
 /// The engine of this process, and what compiles for it.
@@ -139,5 +153,65 @@ impl Guests {
             client: client.clone(),
             reads_modules: true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{net::Ipv4Addr, time::Duration};
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    /// An API server with one View. Who writes a status panics.
+    async fn api_server(request: Request<Body>) -> std::io::Result<Response<Body>> {
+        let asked = request.uri().to_string();
+        assert!(!asked.contains("/status"), "a mistake in the control loop");
+        if asked.starts_with("/api/") || asked.contains("watch=true") {
+            std::future::pending::<()>().await;
+        }
+        let view = json!({"metadata": {"name": "llamas"},
+            "spec": {"module": "farm", "view": "llamas", "serve": {"aggregated": {}}}});
+        let items = if asked.contains("/views") { vec![view] } else { Vec::new() };
+        let list = json!({"metadata": {"resourceVersion": "1"}, "items": items});
+        Ok(Response::new(Body::from(list.to_string().into_bytes())))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_gateway_whose_control_loop_has_died_ends_with_an_error() {
+        let client = Client::new(tower::service_fn(api_server), "default");
+        let (spawner, metrics) = (Spawner::default(), Arc::new(Metrics::default()));
+        let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).unwrap();
+        let budget = Budget::fixed(64 << 20);
+        let loader = Loader::new(
+            Cluster::new(client.clone()),
+            engine,
+            None,
+            budget.clone(),
+            spawner.clone(),
+            Arc::clone(&metrics) as Arc<dyn Report>,
+        );
+        let gateway = Host {
+            client,
+            loader,
+            spawner: spawner.clone(),
+            budget,
+            metrics,
+            identity: "gateway-1".into(),
+            own: ("pintle-system".into(), "pintle-gateway".into()),
+            bundle: watch::channel(String::new()).1,
+            carried: watch::Sender::new(None),
+            guests: Arc::new(InModules),
+        }
+        .start();
+        let tls = tls::server_config(tls::Served::default()).unwrap();
+        let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), tls).await.unwrap();
+        let serving = serve(server, None, gateway, std::future::pending(), &spawner);
+        let ended = tokio::time::timeout(Duration::from_secs(3600), serving).await.expect("it goes on");
+        let why = ended.unwrap_err().to_string();
+        assert!(why.ends_with("control::Control::run"), "{why}");
     }
 }

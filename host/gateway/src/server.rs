@@ -100,15 +100,19 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Serves until this ends. Connections are then told to go away, and what is in flight is finished.
-    pub async fn serve<R: Reviews + 'static>(self, gateway: Arc<Gateway<R>>, stop: impl Future<Output = ()>) {
+    /// Serves until this ends, and returns what it ended with. Connections are then told to go away, and what is in flight is finished.
+    pub async fn serve<R: Reviews + 'static, T>(
+        self,
+        gateway: Arc<Gateway<R>>,
+        stop: impl Future<Output = T>,
+    ) -> T {
         let serving = Arc::new(Serving::new(gateway, self.acceptor, self.patience));
         // Each connection has a receiver until it has ended.
         let (stopping, stops) = watch::channel(());
         tokio::pin!(stop);
-        loop {
+        let stopped = loop {
             let accepted = tokio::select! {
-                () = &mut stop => break,
+                stopped = &mut stop => break stopped,
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
@@ -121,12 +125,13 @@ impl Server {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
-        }
+        };
         drop(stops);
         stopping.send_replace(());
         if tokio::time::timeout(STOP_TIMEOUT, stopping.closed()).await.is_err() {
             info!("Some requests were not finished when the gateway stopped");
         }
+        stopped
     }
 }
 

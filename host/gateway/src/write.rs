@@ -417,8 +417,10 @@ fn judge(
     old: Option<&Value>,
     of_metadata: Vec<Cause>,
 ) -> Result<(), Status> {
-    resource.schema.default(written);
-    let causes = resource.schema.validate_after(of_metadata, written, old);
+    let causes = match resource.schema.default(written) {
+        Ok(()) => resource.schema.validate_after(of_metadata, written, old),
+        Err(cause) => vec![cause],
+    };
     match causes.is_empty() {
         true => Ok(()),
         false => Err(Status::invalid(&resource.lens.served, text(written, "/metadata/name"), causes)),

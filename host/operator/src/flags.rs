@@ -35,7 +35,8 @@ pub struct Flags {
     // Most of what etcd takes of an object, and more than any that is written by hand.
     #[arg(long, env = "PINTLE_MAX_ROOT_SIZE", default_value = "1Mi", value_name = "AMOUNT", value_parser = memory_limit::size)]
     pub(crate) max_root_size: u64,
-    /// How much of all custom resources together is kept, as JSON. If omitted, it is a quarter of the memory that this process may use
+    /// How much of all custom resources together is kept, as JSON, and how much of what guests ask to see. If omitted, it is a quarter of the
+    /// memory that this process may use
     #[arg(long, env = "PINTLE_MAX_ROOTS_SIZE", value_name = "AMOUNT", value_parser = memory_limit::size)]
     pub(crate) max_roots_size: Option<u64>,
     #[command(flatten)]

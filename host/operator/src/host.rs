@@ -15,7 +15,9 @@ use tokio::sync::Notify;
 use tracing::info;
 
 use crate::{
-    Metrics, Readiness, RootLimits, access, control, events, lease, sealing_key,
+    Metrics, Readiness, RootLimits, access, control, events, lease,
+    needs::Needed,
+    sealing_key,
     state::{CallGuest, Shared, State},
     store::Roots,
     worker,
@@ -121,6 +123,7 @@ impl Host {
         );
         let mut state = State::new(self.seed, self.workers, Arc::clone(&self.metrics));
         state.roots = Roots::within(self.root_limits);
+        state.needed = Needed::within(self.root_limits.all);
         let shared = Arc::new(Shared {
             recorder: events::Recorder::new(&cluster, &self.identity),
             cluster,

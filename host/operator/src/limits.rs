@@ -61,6 +61,8 @@ words! {
     pub(crate) const NEED_SIZE: &str = "need-size";
     /// The different fields of one kind that the roots of a Reconciler ask for.
     pub(crate) const NEED_FIELDS: &str = "need-fields";
+    /// The size of all objects that guests ask to see.
+    pub(crate) const NEEDS_SIZE: &str = "needs-size";
     /// What a call is shown for its needs.
     pub(crate) const SHOWN: &str = "shown";
     /// The lists of one kind because somebody asks for another field.

@@ -7,6 +7,9 @@
 //! Which fields a watch brings is fixed for a *round*, which begins with a list. When a guest asks for a field that the round does not
 //! bring, another round begins, at most one in a second. Meanwhile, guests that ask only for fields of the present round are answered
 //! from the cache. When some fields of a round are not needed any more, another round begins after a while.
+//!
+//! An object for which there is no room beside the others is known by its name alone. Who asks for it by its name has it read live, and who
+//! may have meant it otherwise waits until there is room.
 
 mod objects;
 
@@ -25,7 +28,7 @@ use pintle_core::{
 use pintle_wit::{Kind, LabelSelector, Select};
 use serde_json::Value;
 
-use crate::store::RootKey;
+use crate::store::{RootKey, RootLimits};
 
 /// A root whose guest asks to see objects.
 pub(crate) type Asker = (Kind, RootKey);
@@ -47,12 +50,20 @@ const SPARE_FOR: Duration = Duration::from_secs(60);
 pub(crate) const FIELDS_KEPT_MAX: usize = 128;
 
 /// All objects and askers, by kind.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Needed {
+    /// How much of the objects is kept, in bytes.
+    limit: u64,
     kinds: BTreeMap<Kind, OfKind>,
     /// By the kind of the roots.
     asked: BTreeMap<Kind, BTreeMap<RootKey, Vec<LookUp>>>,
     lists: u32,
+}
+
+impl Default for Needed {
+    fn default() -> Self {
+        Self::within(RootLimits::default().all)
+    }
 }
 
 /// The objects of a kind, and the roots that ask for them.
@@ -73,6 +84,10 @@ struct OfKind {
     /// A guest waits for the next round.
     is_put_off: bool,
     objects: BTreeMap<Place, Object>,
+    /// How much of them is kept, in bytes.
+    bytes: usize,
+    /// The objects for which there was no room.
+    without_room: BTreeSet<Place>,
     /// Which objects have a value in an indexed field.
     values: HashMap<PathValue, BTreeSet<Place>>,
     by_name: HashMap<Place, BTreeSet<Asker>>,
@@ -105,13 +120,23 @@ pub(crate) enum Looked {
     Found(Vec<Arc<Kept>>),
     /// The objects have not been listed yet with all the fields that were asked for.
     NotYet,
-    /// No watch may show the objects, so they must be read live.
+    /// No watch may show the objects, or there is no room for them, so they must be read live.
     Live,
     /// There are more objects than may be shown.
     TooMuch,
 }
 
 impl Needed {
+    /// Nothing yet, and later so many bytes of objects.
+    pub(crate) fn within(limit: u64) -> Self {
+        Self { limit, kinds: BTreeMap::new(), asked: BTreeMap::new(), lists: 0 }
+    }
+
+    /// How much is kept, in bytes.
+    fn kept(&self) -> usize {
+        self.kinds.values().map(|of_kind| of_kind.bytes).sum()
+    }
+
     /// How much a watch of a kind must bring, and when to ask again although nothing changes. `paths` are the indexes that the manifests
     /// in force declare. `now` is a duration since any fixed moment.
     pub(crate) fn wanted(
@@ -120,13 +145,15 @@ impl Needed {
         paths: BTreeSet<String>,
         now: Duration,
     ) -> (Wanted, Option<NextRound>) {
+        let room = self.limit.saturating_sub(self.kept() as u64);
         let of_kind = self.kinds.entry(kind.clone()).or_default();
         // Of kinds that are not watched for their content, only metadata is brought.
         let asked = of_kind.asked.values().filter(|_| reconciler::is_watchable(kind));
         let fields: BTreeSet<&String> = asked.flat_map(BTreeMap::keys).collect();
         let brings = &of_kind.brings;
         let lacks = fields.iter().any(|field| brings.fields.binary_search(field).is_err())
-            || paths.iter().any(|path| !brings.has_path(path));
+            || paths.iter().any(|path| !brings.has_path(path))
+            || of_kind.has_room_again(room);
         let is_spare = fields.len() < brings.fields.len() || paths.len() < brings.paths.len();
         let due = match (lacks, is_spare) {
             (true, _) => Some(now),
@@ -202,6 +229,7 @@ impl Needed {
             return Looked::Live;
         }
         match self.kinds.get(look.kind()).filter(|_| self.is_known(look)) {
+            Some(of_kind) if of_kind.lacks(look) => Looked::Live,
             Some(of_kind) => of_kind.find(look, budget).map_or(Looked::TooMuch, Looked::Found),
             None => Looked::NotYet,
         }
@@ -258,14 +286,18 @@ impl Needed {
     /// Takes in an object that was reduced for this round; returns the roots that it concerns. If another round has begun meanwhile, its
     /// list will show the object again.
     pub(crate) fn saw(&mut self, shape: &Shape, place: Place, now: Object) -> BTreeSet<Asker> {
+        let kept = self.kept();
         let of_kind = self.kinds.get_mut(&shape.kind).filter(|of_kind| of_kind.round == shape.round);
         let Some(of_kind) = of_kind else { return BTreeSet::new() };
-        let known = of_kind.objects.get(&place).map_or(0, |known| known.number);
+        let before = of_kind.objects.get(&place);
+        let known = before.map_or(0, |known| known.number);
         // A list shows the present state, even if the API server was restored to an older one.
         if now.listed == 0 && 0 < now.number && now.number < known {
             return BTreeSet::new();
         }
-        of_kind.put(place, Some(now))
+        let beside = kept - before.map_or(0, Object::bytes);
+        let is_kept = (beside + now.bytes()) as u64 <= self.limit;
+        of_kind.put(place, Some(if is_kept { now } else { now.without_content() }))
     }
 
     /// Takes in that an object is gone; returns the roots that this concerns.
@@ -309,6 +341,7 @@ impl Needed {
     pub(crate) fn remove_kind(&mut self, kind: &Kind) {
         if let Some(of_kind) = self.kinds.get_mut(kind) {
             of_kind.objects.clear();
+            (of_kind.bytes, of_kind.without_room) = (0, BTreeSet::new());
             of_kind.values.clear();
             of_kind.covers = None;
         }
@@ -319,11 +352,7 @@ impl Needed {
         let objects = || self.kinds.values().flat_map(|of_kind| &of_kind.objects);
         let bytes = objects().map(|((namespace, name), object)| {
             let place = namespace.as_ref().map_or(0, String::len) + name.len();
-            let label = |(key, value): &(Box<str>, Box<str>)| {
-                size_of::<(Box<str>, Box<str>)>() + key.len() + value.len()
-            };
-            let labels: usize = object.labels.iter().map(label).sum();
-            size_of::<(Place, Object)>() + 2 * place + object.kept.size() + labels
+            size_of::<(Place, Object)>() + 2 * place + object.bytes()
         });
         (objects().count(), bytes.sum())
     }
@@ -357,6 +386,25 @@ impl OfKind {
         self.raised = (!is_first).then_some(now);
         self.spare_since = None;
         self.is_put_off = false;
+    }
+
+    /// Whether there is room for all objects that had none when they were listed.
+    fn has_room_again(&self, room: u64) -> bool {
+        let is_listed = self.covers.as_ref().is_some_and(|covers| Arc::ptr_eq(covers, &self.brings));
+        let lacking = self.without_room.iter().filter_map(|place| self.objects.get(place));
+        let lacking: usize = lacking.map(|object| object.lacks).sum();
+        is_listed && lacking > 0 && lacking as u64 <= room
+    }
+
+    /// Whether a look-up may mean an object for which there was no room.
+    fn lacks(&self, look: &LookUp) -> bool {
+        let namespace = look.namespace().map(ToOwned::to_owned);
+        match look.select() {
+            Select::Name(name) => self.without_room.contains(&(namespace, name.clone())),
+            Select::Labels(_) | Select::Field(_) => {
+                self.without_room.iter().any(|(of, _)| namespace.is_none() || *of == namespace)
+            }
+        }
     }
 
     fn register(&mut self, asker: &Asker, look: &LookUp, add: bool) {
@@ -460,7 +508,11 @@ impl OfKind {
         for key in before.iter().flat_map(|before| &before.values) {
             change(&mut self.values, key.clone(), place.clone(), false);
         }
+        self.bytes -= before.as_ref().map_or(0, Object::bytes);
+        self.without_room.remove(&place);
         if let Some(now) = now {
+            self.bytes += now.bytes();
+            self.without_room.extend((now.lacks > 0).then(|| place.clone()));
             for key in &now.values {
                 change(&mut self.values, key.clone(), place.clone(), true);
             }

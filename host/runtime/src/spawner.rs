@@ -3,7 +3,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::task::{AbortHandle, JoinError, JoinHandle};
+use tokio::{
+    sync::SetOnce,
+    task::{AbortHandle, JoinError, JoinHandle},
+};
 
 use crate::clock;
 use crate::heartbeat::{self, Heartbeats};
@@ -14,6 +17,8 @@ pub struct Spawner {
     simulated: Option<Arc<Simulated>>,
     /// Which tasks on the runtime's threads are busy.
     beats: Heartbeats,
+    /// The first task to end of those that were to last.
+    ended: Arc<SetOnce<&'static str>>,
 }
 
 /// A simulated host: its clock, and its running tasks.
@@ -30,7 +35,7 @@ impl Spawner {
     /// The spawner of a simulated host. Its tasks use this clock, and blocking work runs on the calling thread.
     pub fn simulated(clock: Arc<clock::Virtual>) -> Self {
         let simulated = Some(Arc::new(Simulated { clock, tasks: Mutex::default() }));
-        Self { simulated, beats: Heartbeats::default() }
+        Self { simulated, ..Self::default() }
     }
 
     /// The heartbeats, which show whether the tasks make progress.
@@ -59,6 +64,23 @@ impl Spawner {
         }
         tasks.push(task.abort_handle());
         task
+    }
+
+    /// Starts a task that is to last as long as its process. Where it ends, by a panic or by itself, [`Self::ended`] says so.
+    pub fn spawn_lasting<F>(&self, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (task, ended) = (self.spawn(future), Arc::clone(&self.ended));
+        self.spawn(async move {
+            let _ = task.await;
+            let _ = ended.set(heartbeat::name_of::<F>());
+        });
+    }
+
+    /// Waits until a task has ended that was to last, and names it.
+    pub async fn ended(&self) -> &'static str {
+        *self.ended.wait().await
     }
 
     /// Runs work that computes for long, or blocks, on a thread with a lower priority than those of the tasks.

@@ -18,8 +18,8 @@
 //!   checked for its types alone.
 //! * A bound of whole numbers that has a fraction is cut to a whole number, and is not an error.
 //!
-//! Guests are hostile, so a guest's schema is held to the bounds that the schema of its config has, and a validation with it counts its
-//! steps. Its bytes and its depth are those of a manifest, which has no `$ref` here to grow by.
+//! Guests are hostile, so a guest's schema is held to the bounds that the schema of its config has, and its defaults and a validation with
+//! it count their steps. Its bytes and its depth are those of a manifest, which has no `$ref` here to grow by.
 
 mod cost;
 mod defaults;
@@ -55,7 +55,7 @@ pub struct Structural {
     bounds: Bounds,
 }
 
-/// How much a schema may have in it, and how many steps a validation with it may take.
+/// How much a schema may have in it, and how many steps its defaults, and a validation with it, may take.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     nodes: usize,
@@ -132,8 +132,13 @@ impl Structural {
     }
 
     /// Sets the defaults of the fields that the object leaves out, also within defaults.
-    pub fn default(&self, object: &mut Value) {
-        defaults::set(&self.root, object);
+    ///
+    /// # Errors
+    /// When a guest's schema has so many of them for the object that it would become too large. Not all are set then. A CRD has no bounds.
+    pub fn default(&self, object: &mut Value) -> Result<(), Cause> {
+        let mut found = Found::new(Vec::new(), self.bounds.steps);
+        let set = defaults::set(&self.root, object, &mut found);
+        set.map_err(|OutOfSteps| out_of_steps("setting the defaults of the schema"))
     }
 
     /// Everything in an object that its schema forbids, compared with the object as it was before, if it was. What has not changed is not
@@ -147,10 +152,7 @@ impl Structural {
     pub fn validate_after(&self, found: Vec<Cause>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut found = Found::new(found, self.bounds.steps);
         if let Err(OutOfSteps) = self.check(object, old, &mut found) {
-            let why = format!(
-                "checking it against the schema takes more than {STEPS_MAX} steps; make the object smaller, or the schema simpler"
-            );
-            return vec![invalid_null(&why)];
+            return vec![out_of_steps("checking it against the schema")];
         }
         let mut once = BTreeSet::new();
         let is_new =
@@ -176,6 +178,12 @@ impl Structural {
             false => patterns::within(self.bounds, || rules::check(&self.root, object, old, found)),
         }
     }
+}
+
+fn out_of_steps(doing: &str) -> Cause {
+    invalid_null(&format!(
+        "{doing} takes more than {STEPS_MAX} steps; make the object smaller, or the schema simpler"
+    ))
 }
 
 /// Defaults have no unknown fields either.

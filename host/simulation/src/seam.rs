@@ -57,7 +57,7 @@ pub trait Seam: Send + Sync {
         let _ = limits;
     }
 
-    /// The answer of a guest.
+    /// The answer of a guest. Null for a gateway whose guest was late: it gets what is put there instead.
     fn answer(&self, request: &Value, answer: &mut Value) {
         let _ = (request, answer);
     }

@@ -91,6 +91,9 @@ const MODULES: [&str; 2] = ["farm-0.1.0", "farm-0.2.0"];
 /// A custom section of a component, called `note` and empty, which gives it another digest.
 const NOTE: [u8; 7] = [0, 5, 4, b'n', b'o', b't', b'e'];
 
+/// The schemas of the views, as they stand in a module of the farm.
+const SCHEMAS: &str = include_str!("../../../guest-farm/views.json");
+
 /// How long nothing goes wrong at the end: more than the longest back-off, and the longest time-out of a request.
 const QUIET: Duration = Duration::from_secs(200);
 
@@ -117,7 +120,8 @@ impl Setting {
     /// When the module does not load, the API server refuses an object, or a View does not become Ready.
     pub fn new(module: &[u8], sample: &[Value]) -> anyhow::Result<Self> {
         let engine = offline::engine()?;
-        let bytes = [module.to_vec(), [module, &NOTE].concat()];
+        let module = with_rule(module)?;
+        let bytes = [module.clone(), [&module[..], &NOTE].concat()];
         let load = |bytes: &Vec<u8>| engine.load(bytes, None).map_err(|failure| anyhow::anyhow!("{failure}"));
         let modules = bytes.iter().map(load).collect::<Result<Vec<_>, _>>()?;
         let other = Digest::of(&bytes[1]);
@@ -159,6 +163,21 @@ impl Setting {
         base.take_requests();
         Ok(Self { engine, base, epoch, other, _modules: modules })
     }
+}
+
+/// The module with a rule about Llamas: the measures of a grown one stay as they are. Without white space, the schemas have room for it.
+fn with_rule(module: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let mut schemas: Value = serde_json::from_str(SCHEMAS)?;
+    let rule = format!("oldSelf.weight <= {}.0 || self == oldSelf", objects::GROWN);
+    schemas["views"]["llamas"]["properties"]["spec"]["x-kubernetes-validations"] = json!([{"rule": rule}]);
+    let (text, bytes) = (schemas.to_string(), SCHEMAS.len());
+    let text = format!("{text:bytes$}");
+    ensure!(text.len() == bytes, "the schemas of the farm have no room for a rule");
+    let at = module.windows(bytes).position(|part| part == SCHEMAS.as_bytes());
+    let at = at.context("the module of the farm has other schemas than guest-farm/views.json")?;
+    let mut module = module.to_vec();
+    module[at..at + bytes].copy_from_slice(text.as_bytes());
+    Ok(module)
 }
 
 /// The kind APIService, which the simulator does not have by itself.
@@ -262,6 +281,7 @@ async fn live(world: &Arc<World>, seed: u64, plan: &Plan) -> Result<(), Broken> 
     users::act(Arc::clone(world), seed, plan.steps()).await;
     reader.abort();
     world.arm(false);
+    users::change_grown(world).await;
     world.settle().await;
     tokio::time::sleep(QUIET).await;
     for plural in ["llamas", "farmpods", "llamas", "farmpods"] {

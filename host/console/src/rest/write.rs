@@ -240,12 +240,12 @@ async fn judge(
     let view = asked.view;
     let unknown = view.schema.prune(&mut written.fields);
     let warnings = options.field_validation.judge(&[], &unknown).map_err(Refusal::bad_request)?;
-    view.schema.default(&mut written.fields);
     // The API server compares with an object that has its defaults.
-    if let Some(before) = &mut before {
-        view.schema.default(before);
-    }
-    let causes = view.schema.validate(&written.fields, before.as_ref());
+    let mut both = [Some(&mut written.fields), before.as_mut()].into_iter().flatten();
+    let causes = match both.try_for_each(|fields| view.schema.default(fields)) {
+        Ok(()) => view.schema.validate(&written.fields, before.as_ref()),
+        Err(cause) => vec![cause],
+    };
     if !causes.is_empty() {
         return Err(Refusal::invalid(view.lens.served.as_kubernetes_says(causes)));
     }

@@ -124,7 +124,7 @@ where
     let (store, writer) = reflector::store();
     let stream = watcher(Api::<K>::all(client.clone()), watcher::Config::default());
     let woken = Arc::clone(woken);
-    spawner.spawn(async move {
+    spawner.spawn_lasting(async move {
         // The task has the clock that the delays come from.
         let mut stream = std::pin::pin!(stream.backoff(Backoff::new()).reflect(writer));
         while let Some(event) = stream.next().await {

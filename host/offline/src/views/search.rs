@@ -190,7 +190,8 @@ fn writes<'a>(
     current: impl Strategy<Value = Option<Value>> + 'a,
 ) -> impl Strategy<Value = (Value, Option<Value>)> + 'a {
     let fields = Values::of_whole_objects(Shape::new(&Value::Null, &view.lens.served.schema));
-    let whole = (generate::metadata(true), fields, current).prop_map(|(metadata, fields, current)| {
+    let whole = (generate::metadata(true), fields, current);
+    whole.prop_filter_map("the schema of the view allows none", |(metadata, fields, current)| {
         let mut fields = fields;
         if view.is_of_documents() {
             take_read_only(&mut fields, &view.lens.served.schema);
@@ -203,10 +204,9 @@ fn writes<'a>(
             Some(current) => view.whole(current, &fields),
             None => view.whole(&serde_json::json!({"metadata": metadata}), &fields),
         };
-        view.shown.default(&mut written);
-        (written, current)
-    });
-    whole.prop_filter("the schema of the view allows none", |(written, _)| view.fits(written).is_ok())
+        view.shown.default(&mut written).and_then(|()| view.fits(&written)).ok()?;
+        Some((written, current))
+    })
 }
 
 #[cfg(test)]

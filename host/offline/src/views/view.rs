@@ -93,7 +93,8 @@ impl View<'_> {
     /// Sets the defaults that the CRD of the backing kind has.
     pub(super) fn fill_in_backing(&self, object: &mut Value) {
         if let Some(structural) = &self.custom {
-            structural.default(object);
+            // A CRD has no bounds.
+            let _ = structural.default(object);
         }
     }
 
@@ -194,7 +195,7 @@ impl View<'_> {
             Some(shown) => of_kind(object, &shown.kind(), "store.object")?,
             None => object.clone(),
         };
-        self.shown.default(&mut object);
+        self.shown.default(&mut object).map_err(|cause| format!("store.object: {}", cause.message))?;
         Ok(object)
     }
 
@@ -244,7 +245,8 @@ impl View<'_> {
     /// that are marked `writeOnly`.
     pub(super) fn comparable(&self, object: &Value) -> Value {
         let mut object = object.clone();
-        self.shown.default(&mut object);
+        // What has too many was refused when it was written.
+        let _ = self.shown.default(&mut object);
         fields::without_write_only(&mut object, &self.lens.served.schema);
         if self.is_of_documents() {
             without_host_fields(&mut object);

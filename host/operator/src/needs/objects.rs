@@ -127,6 +127,8 @@ pub(crate) struct Object {
     /// Its resourceVersion as a number, if it is one.
     pub(super) number: u64,
     pub(super) listed: u32,
+    /// How many bytes it has for which there is no room, so that only its name is kept.
+    pub(super) lacks: usize,
 }
 
 impl Object {
@@ -139,7 +141,30 @@ impl Object {
             true => self.values != other.values,
             false => values(self) != values(other),
         };
-        self.kept.differs(&other.kept) || self.version != other.version || values_differ()
+        // Of what is not kept, any new version may be a change.
+        let is_unknown = self.lacks > 0 || other.lacks > 0;
+        self.kept.differs(&other.kept)
+            || self.version != other.version
+            || is_unknown && self.number != other.number
+            || values_differ()
+    }
+
+    /// How much memory its content takes, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let label =
+            |(key, value): &(Box<str>, Box<str>)| size_of::<(Box<str>, Box<str>)>() + key.len() + value.len();
+        // The index has them too.
+        let value = |(path, value): &PathValue| 2 * (size_of::<PathValue>() + path.len() + value.len());
+        let labels: usize = self.labels.iter().map(label).sum();
+        self.kept.size() + labels + self.values.iter().map(value).sum::<usize>()
+    }
+
+    /// The same by its name alone.
+    pub(super) fn without_content(self) -> Self {
+        let brings = Arc::clone(&self.kept.brings);
+        let kept = Arc::new(Kept { brings, head: Box::default(), fields: Box::default() });
+        let (labels, values) = (Labels::default(), BTreeSet::new());
+        Self { lacks: self.bytes(), kept, labels, values, ..self }
     }
 }
 
@@ -167,6 +192,7 @@ impl Shape {
             number: comparable(version),
             version: version.map(Into::into).filter(|_| !reconciler::is_watchable(&self.kind)),
             listed: list.unwrap_or(0),
+            lacks: 0,
         }
     }
 }

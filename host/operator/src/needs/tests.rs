@@ -396,6 +396,38 @@ fn no_more_is_found_than_may_be_shown_however_much_others_ask_for() {
 }
 
 #[test]
+fn what_has_no_room_is_known_by_its_name_until_there_is_some() {
+    let version = |name: &str, version: &str| {
+        let mut live = live(name, json!({"data": {"k": "x".repeat(1_000)}}));
+        live["metadata"]["resourceVersion"] = version.into();
+        live
+    };
+    let mut store = Store { needed: Needed::within(3_000), now: Duration::ZERO };
+    store.asks("r", &[by_name("c")]);
+    store.wanted();
+    store.list(["a", "b", "c"].into_iter().map(|name| version(name, "1")));
+    assert!(store.of_kind().bytes < 3_000, "{}", store.of_kind().bytes);
+    let is_live = |store: &Store, look: LookUp| match store.needed.find(&look, &mut Budget::default()) {
+        Looked::Live => true,
+        Looked::Found(_) => false,
+        other => panic!("{other:?}"),
+    };
+    assert!(!is_live(&store, by_name("a")) && is_live(&store, by_name("c")));
+    assert!(is_live(&store, by_label("any")) && is_live(&store, by_host("any")), "it may be one of them");
+    assert_eq!(store.saw(version("c", "2")), ["r"], "it is read for each of its versions");
+    assert!(store.saw(version("c", "2")).is_empty() && store.saw(version("c", "1")).is_empty());
+    store.wanted_after(1000);
+    assert_eq!(store.round(), 1, "there is no room yet");
+    store.needed.gone(&kind(), &version("a", "3"));
+    store.wanted_after(1000);
+    assert_eq!(store.round(), 2);
+    store.list([version("b", "1"), version("c", "2")].into_iter());
+    assert!(!is_live(&store, by_name("c")) && !is_live(&store, by_label("any")));
+    store.wanted_after(1000);
+    assert_eq!(store.round(), 2, "nothing is without room");
+}
+
+#[test]
 fn a_look_up_counts_at_least_what_is_then_shown() {
     let store = Store::new(
         [live("a", json!({"data": {"k": {"deep": ["x", {"y": null}]}, "l": "\u{1f600}\n"}}))].into_iter(),

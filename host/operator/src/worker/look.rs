@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::Work;
 use crate::{
+    limits,
     needs::{FIELDS_KEPT_MAX, Looked},
     store::RootKey,
     watch::WatchState,
@@ -77,7 +78,13 @@ impl Work {
                 tokio::task::yield_now().await;
             }
             let budget = if look.is_followed() { &mut followed } else { &mut budget };
-            looked.push(self.shared.state().needed.find(look, budget));
+            let found = self.shared.state().needed.find(look, budget);
+            if found == Looked::Live && reconciler::is_watchable(look.kind()) {
+                // There is no room for it. The control loop has it listed again when there is some.
+                self.shared.metrics.limit_hit(&self.binding.reconciler, limits::NEEDS_SIZE);
+                self.shared.control.notify_one();
+            }
+            looked.push(found);
             if !look.is_followed() && looked.last() == Some(&Looked::TooMuch) {
                 // Nothing of it is shown, and the objects found before are dropped.
                 let failed = |at: usize, look: &LookUp| match at == index {
@@ -155,7 +162,14 @@ impl Work {
                 })?;
                 Ok(found.into_iter().collect())
             }
-            (Looked::Live | Looked::NotYet, _) => {
+            (Looked::Live, _) => {
+                let message = format!(
+                    "this host has no room for all objects of kind {} (--max-roots-size); its guest can ask for them by name",
+                    look.kind()
+                );
+                Err(Failure::transient(reasons::NEED_UNREAD, message))
+            }
+            (Looked::NotYet, _) => {
                 let why = self.watch_failure(look).unwrap_or_else(|| "they have not been listed yet".into());
                 let message =
                     format!("the host cannot show the guest objects of kind {}: {why}", look.kind());

@@ -1,9 +1,9 @@
-//! What a validation finds, and the steps that it has left.
+//! What a validation finds, and the steps that it, or setting defaults, has left.
 
 use pintle_wit::Cause;
 use serde_json::Value;
 
-/// A validation has no steps left.
+/// There are no steps left.
 #[derive(Debug)]
 pub(super) struct OutOfSteps;
 
@@ -11,6 +11,9 @@ pub(super) type Counted<T = ()> = Result<T, OutOfSteps>;
 
 /// The bytes of a text that are read in a step.
 const BYTES_A_STEP: usize = 16;
+
+/// How many steps it takes to copy what is read in one. A copy takes memory: twenty thousand values have up to 16 MiB.
+const STEPS_A_COPY: usize = 500;
 
 /// What a validation has found so far.
 pub(super) struct Found {
@@ -45,6 +48,15 @@ impl Found {
             _ => {}
         }
         self.spend(1)
+    }
+
+    /// Copies a value, if there are as many steps left as that takes.
+    pub(super) fn copy(&mut self, value: &Value) -> Counted<Value> {
+        let before = self.left;
+        self.read(value)?;
+        let read = (before - self.left) as usize;
+        self.spend(read.saturating_mul(STEPS_A_COPY))?;
+        Ok(value.clone())
     }
 
     /// Adds an error. It is kept, so that each byte is a step.

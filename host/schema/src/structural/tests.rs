@@ -75,7 +75,7 @@ fn null_is_kept_where_it_may_be_becomes_the_default_where_there_is_one_and_is_dr
     let nulls = json!({"kept": null, "secret": null, "filled": null, "gone": null, "list": [null], "map": {"a": null}});
     let mut object = json!({"spec": nulls});
     assert_eq!(structural.prune(&mut object), Vec::<String>::new());
-    structural.default(&mut object);
+    structural.default(&mut object).unwrap();
     let expected = json!({"kept": null, "secret": null, "filled": "x", "list": [null], "map": {}});
     assert_eq!(object["spec"], expected);
     let message = r#"FieldValueTypeInvalid spec.list[0]: Invalid value: "null": spec.list[0] in body must be of type string: "null""#;
@@ -91,7 +91,7 @@ fn defaults_are_set_also_within_defaults_items_and_maps() {
     }}))
     .unwrap();
     let mut object = json!({"items": [{}, {"on": false}], "map": {"a": {}}});
-    structural.default(&mut object);
+    structural.default(&mut object).unwrap();
     let expected =
         json!({"spec": {"size": 3}, "items": [{"on": true}, {"on": false}], "map": {"a": {"on": true}}});
     assert_eq!(object, expected);
@@ -388,6 +388,23 @@ fn a_validation_counts_its_steps() {
         let told = told(&compile(schema), list, None);
         assert_eq!(told.len(), 1);
         assert!(told[0].contains("takes more than 10000000 steps"), "{told:?}");
+    }
+}
+
+/// A short list of empty items would take all memory otherwise, or hours.
+#[test]
+fn defaults_count_their_steps() {
+    let items = |fields: Value| compile(json!({"type": "array", "items": {"properties": fields}}));
+    let list = items(json!({"deep": {"default": [vec![0; 1_000]]}}));
+    let fields: serde_json::Map<String, Value> =
+        (0..5_000).map(|field| (format!("f{field}"), json!({}))).collect();
+    for (structural, count, is_done) in
+        [(&list, 10, true), (&list, 1_000, false), (&items(fields.into()), 10_000, false)]
+    {
+        let mut object = json!({"spec": vec![json!({}); count]});
+        let why = structural.default(&mut object).err().map(|cause| cause.message).unwrap_or_default();
+        assert_eq!(why.is_empty(), is_done);
+        assert!(is_done || why.contains("takes more than 10000000 steps"), "{why}");
     }
 }
 

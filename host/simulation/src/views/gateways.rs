@@ -18,7 +18,6 @@ use pintle_gateway::{
     identity::Peer,
     metrics::Metrics,
     reply::{Reply, ReplyBody},
-    show::CallViews,
 };
 use pintle_kubernetes::Cluster;
 use pintle_modules::{Budget, Loader, Report};
@@ -27,7 +26,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    guests::Guests,
+    guests::{Called, Guests},
     script::Deed,
     world::{Evidence, World},
 };
@@ -52,7 +51,7 @@ pub struct Gateways {
     pub(super) guests: Arc<Guests>,
     /// Makes what lies between a gateway and the API server.
     upstream: Option<Seams>,
-    /// Makes what lies between a gateway and its clients.
+    /// Makes what lies between a gateway and its clients, and its guests.
     front: Option<Seams>,
     turn: AtomicUsize,
     chance: Mutex<Random>,
@@ -107,6 +106,7 @@ impl Operate for Gateways {
     fn start(world: &World, life: &Arc<Life>) -> Running {
         let Self { engine, guests, upstream, front, .. } = &world.own;
         let connection = life.connect(&world.server, upstream.as_ref().map(|seams| seams()));
+        let front = front.as_ref().map(|seams| seams());
         let metrics = Arc::new(Metrics::default());
         let budget = Budget::fixed(MEMORY_BYTES);
         let loader = Loader::new(
@@ -127,10 +127,10 @@ impl Operate for Gateways {
             own: (pintle_api::NAMESPACE.into(), "pintle-gateway".into()),
             bundle: watch::channel(String::new()).1,
             carried: watch::Sender::new(None),
-            guests: Arc::clone(guests) as Arc<dyn CallViews>,
+            guests: Arc::new(Called { guests: Arc::clone(guests), seam: front.clone() }),
         };
         let gateway = life.clock.during(|| host.start());
-        Running { gateway, front: front.as_ref().map(|seams| seams()) }
+        Running { gateway, front }
     }
 
     fn waits_for(_: &Life, running: &Running) -> Option<&'static str> {

@@ -1,7 +1,10 @@
 //! How guests are called in a run: in their modules, and the second one shows the same objects differently. Some calls meet their
 //! deadline, and some objects cannot be shown.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
 
 use pintle_engine::{CallError, CallLimits, CallStats, Digest, Origin, ShowAnswer, StoreAnswer, Views};
 use pintle_gateway::show::CallViews;
@@ -9,6 +12,42 @@ use pintle_wit::{Failure, reasons, views::ShowItem};
 use serde_json::Value;
 
 use super::ledger::{can_be_shown, exchanged};
+use crate::seam::Seam;
+
+/// Guests as one gateway calls them, through a seam if there is one.
+pub(super) struct Called {
+    pub(super) guests: Arc<Guests>,
+    pub(super) seam: Option<Arc<dyn Seam>>,
+}
+
+impl CallViews for Called {
+    fn show(
+        &self,
+        views: &Views,
+        view: &str,
+        request_json: &str,
+        objects: usize,
+        limits: &CallLimits,
+    ) -> Result<ShowAnswer, CallError> {
+        let called = self.guests.show(views, view, request_json, objects, limits);
+        let (Some(seam), Err(late)) = (&self.seam, &called) else { return called };
+        let mut answer = Value::Null;
+        seam.answer(&serde_json::from_str(request_json).unwrap_or_default(), &mut answer);
+        match serde_json::from_value(answer) {
+            Ok(response) => Ok(ShowAnswer { response, text: String::new(), stats: late.stats }),
+            Err(_) => called,
+        }
+    }
+
+    fn store(
+        &self,
+        views: &Views,
+        request_json: &str,
+        limits: &CallLimits,
+    ) -> Result<StoreAnswer, CallError> {
+        self.guests.store(views, request_json, limits)
+    }
+}
 
 /// Calls guests.
 pub(super) struct Guests {

@@ -9,6 +9,9 @@ use crate::acts::reference;
 /// The names of Llamas, and of Pods.
 pub(super) const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
+/// A Llama is grown that weighs more, as no user lets one weigh. No write through the view changes its measures.
+pub(super) const GROWN: u64 = 300;
+
 /// The label that some objects have, with its value.
 pub(super) const LABEL: (&str, &str) = ("tier", "gold");
 

@@ -14,7 +14,7 @@ use super::{
     gateways::{Answer, Content, Request},
     informer::Informer,
     ledger::{Ledger, Version, can_be_shown, exchanged, expected_as, shown, without_uid},
-    objects::LABEL,
+    objects::{GROWN, LABEL},
     script::is_gateway,
     world::{Evidence, Sighting, Told, World, Written, view},
 };
@@ -26,7 +26,7 @@ pub enum Property {
     Believed,
     /// G2: no object is 404 that was there during the whole request.
     Found,
-    /// G3: nothing is stored beyond the declared paths.
+    /// G3: nothing is stored beyond the declared paths, and nothing changes that a rule of the schema keeps.
     Declared,
     /// G4: a uid that is shown is never that of a stored object, and is one for each of them.
     Uids,
@@ -197,6 +197,13 @@ fn declared(record: &Record) -> Result<(), Broken> {
     }
     if seen.verb == Verb::Delete {
         return Ok(());
+    }
+    if let (Some(before), Some(after)) = (&record.before, &record.after) {
+        let is_grown = before["spec"]["weight"].as_f64().is_some_and(|weight| weight > GROWN as f64);
+        let is_kept = |field: &&str| before["spec"][*field] == after["spec"][*field];
+        if is_grown && !["weight", "height"].iter().all(is_kept) {
+            return broken(format!("a grown Llama changed from\n    {before}\n  into\n    {after}"));
+        }
     }
     let Some(after) = record.after.as_deref().map(undeclared) else { return Ok(()) };
     let Some(before) = record.before.as_deref() else {

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::{
     NAMESPACE, collection,
     gateways::Request,
-    objects::{LABEL, NAMES, new_record, owned, owner_reference, record},
-    world::{World, Written},
+    objects::{GROWN, LABEL, NAMES, new_record, owned, owner_reference, record},
+    world::{LATE_CALLS, World, Written, view},
 };
 use crate::acts::{delete, merge, reference};
 
@@ -70,6 +70,30 @@ pub(super) async fn read(world: Arc<World>, seed: u64) {
         };
         let world = Arc::clone(&world);
         tokio::spawn(async move { drop(world.ask(Request::get(path)).await) });
+    }
+}
+
+/// Tries to change the measures of a Llama that is grown, at first while its guest is late with what they were.
+pub(super) async fn change_grown(world: &World) {
+    let name = "grown";
+    world.own.guests.be_late(LATE_CALLS);
+    let view = world.server.object(&view("llamas")).unwrap_or_default();
+    let stored = world.act("keeper", &Act::Create(new_record(name, GROWN + 1)));
+    let (Some(epoch), Ok(stored)) = (view["status"]["active"]["epoch"].as_u64(), stored) else { return };
+    let version = stored["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    let body = json!({"apiVersion": "farm.example.com/v1alpha", "kind": "Llama",
+        "metadata": {"name": name, "resourceVersion": format!("{version}{epoch:06}")},
+        "spec": {"weight": GROWN + 2, "height": GROWN + 2}});
+    let request = Request {
+        method: "PUT",
+        path: format!("{}/{name}", collection("llamas")),
+        body: Some(body.clone()),
+        agent: "grower".into(),
+        ..Request::default()
+    };
+    for _ in 0..3 {
+        world.write(Written::of(request.clone(), body.clone())).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
     }
 }
 

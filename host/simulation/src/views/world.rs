@@ -22,7 +22,7 @@ const AWHILE: Duration = Duration::from_secs(4);
 /// How long a gateway may hold a View that is deleted: longer than it waits for a reply that never comes.
 const HOLDS_AT_MOST: Duration = Duration::from_secs(120);
 /// How many calls of guests are late, one after the other.
-const LATE_CALLS: u32 = 8;
+pub(super) const LATE_CALLS: u32 = 8;
 
 /// A cluster with gateways in it.
 pub(super) type World = crate::world::World<Gateways>;

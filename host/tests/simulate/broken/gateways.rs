@@ -2,9 +2,9 @@
 
 use pintle_core::view::uid::UidMask;
 use pintle_simulation::views::Property;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{BrokenGateway, BrokenSeam, Side, gateway, items, object_path, replies, requests};
+use super::{BrokenGateway, BrokenSeam, Side, answers, gateway, items, object_path, replies, requests};
 
 pub(crate) const GATEWAYS: &[BrokenGateway] = &[
     // What is shown has the uid of its backing object.
@@ -46,6 +46,14 @@ pub(crate) const GATEWAYS: &[BrokenGateway] = &[
             None
         },
         ..BrokenSeam::default()
+    }),
+    // What a guest does not show in time is taken for nothing, so that no rule compares what is written with it.
+    gateway("takes-late-for-nothing", Property::Declared, Side::Clients, || {
+        answers(|_, request, answer| {
+            let asked = request["objects"].as_array().map_or(0, Vec::len);
+            let items = vec![json!({"object": {}}); asked];
+            *answer = json!({"apiVersion": "guest.pintle.dev/v1", "items": items});
+        })
     }),
     // Another module shows objects differently under the versions that they had.
     gateway("swaps-without-an-epoch", Property::Believed, Side::ApiServer, || BrokenSeam {

@@ -145,7 +145,8 @@ pub(super) fn unreadable(served: &Served, why: &str) -> Failure {
 
 pub(super) fn complete(served: &Served, object: &mut Value) {
     match &served.structural {
-        Some(structural) => structural.default(object),
+        // A CRD has no bounds.
+        Some(structural) => drop(structural.default(object)),
         None => defaults::builtin(&served.kind, object),
     }
 }

@@ -241,8 +241,11 @@ async fn judge(
     let unknown = view.schema.prune(&mut written.fields);
     let warnings = options.field_validation.judge(&[], &unknown).map_err(Refusal::bad_request)?;
     // The API server compares with an object that has its defaults.
-    let mut both = [Some(&mut written.fields), before.as_mut()].into_iter().flatten();
-    let causes = match both.try_for_each(|fields| view.schema.default(fields)) {
+    let defaults = view
+        .schema
+        .default(&mut written.fields)
+        .and_then(|()| before.as_mut().map_or(Ok(()), |before| view.schema.default(before)));
+    let causes = match defaults {
         Ok(()) => view.schema.validate(&written.fields, before.as_ref()),
         Err(cause) => vec![cause],
     };

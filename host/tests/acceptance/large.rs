@@ -15,12 +15,16 @@ use serde_json::{Value, json};
 
 use crate::real::{Real, condition, deployment, image_of, web_server};
 
-pub(crate) const NAME: &str = "350 large roots and 350 large ConfigMaps do not stop a host of 512 MiB";
+pub(crate) const NAME: &str = "350 large roots and 550 large ConfigMaps do not stop a host of 512 MiB";
 
 const NAMESPACE: &str = "large-objects";
-const OBJECTS: usize = 350;
+const ROOTS: usize = 350;
 /// Nearly the most that etcd takes of an object.
-const OBJECT_BYTES: usize = 1_400 << 10;
+const ROOT_BYTES: usize = 1_400 << 10;
+/// Together more than the host's memory.
+const CONFIG_MAPS: usize = 550;
+/// Nearly the most that the API server takes as a ConfigMap's data.
+const CONFIG_MAP_BYTES: usize = 1_000 << 10;
 /// How many are made at once.
 const AT_ONCE: usize = 8;
 
@@ -61,16 +65,22 @@ fn root(number: usize) -> ObjectRef {
     }
 }
 
-/// A root and a ConfigMap of this number.
-fn objects(number: usize) -> [Value; 2] {
-    let (name, text) = (format!("large-{number}"), "x".repeat(OBJECT_BYTES));
+fn large_root(number: usize) -> Value {
+    json!({
+        "apiVersion": CUSTOM_API_VERSION, "kind": "Large",
+        "metadata": {"name": format!("large-{number}"), "namespace": NAMESPACE},
+        "spec": {"text": "x".repeat(ROOT_BYTES)},
+    })
+}
+
+/// A ConfigMap that carries the labels of a child, which no root owns.
+fn large_config_map(number: usize) -> Value {
     let labels = json!({"pintle.dev/reconciler": NAMESPACE, "pintle.dev/root": "00000000-0000-0000-0000-000000000000"});
-    let metadata = json!({"name": name, "namespace": NAMESPACE});
-    let labelled = json!({"name": name, "namespace": NAMESPACE, "labels": labels});
-    [
-        json!({"apiVersion": CUSTOM_API_VERSION, "kind": "Large", "metadata": metadata, "spec": {"text": text}}),
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": labelled, "data": {"text": text}}),
-    ]
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": format!("large-{number}"), "namespace": NAMESPACE, "labels": labels},
+        "data": {"text": "x".repeat(CONFIG_MAP_BYTES)},
+    })
 }
 
 /// Runs a host that is held to its limit, beside which a tenant has many large objects, and looks at what becomes of it, of them and of a
@@ -79,13 +89,9 @@ pub(crate) async fn check(real: &Real<'_>) -> anyhow::Result<()> {
     real.stop_host_if_it_runs().await?;
     real.make_namespace(NAMESPACE)?;
     install(real).await?;
-    let make = async |number| {
-        for object in objects(number) {
-            real.apply(&object).await?;
-        }
-        anyhow::Ok(())
-    };
-    let mut made = stream::iter(0..OBJECTS).map(make).buffer_unordered(AT_ONCE);
+    let objects = (0..ROOTS).map(large_root).chain((0..CONFIG_MAPS).map(large_config_map));
+    let mut made =
+        stream::iter(objects).map(async |object| real.apply(&object).await).buffer_unordered(AT_ONCE);
     while let Some(made) = made.next().await {
         made?;
     }
@@ -108,13 +114,13 @@ async fn beside(real: &Real<'_>, host: &Host) -> anyhow::Result<()> {
     let (image, neighbour) = ("nginx:1.23.1", deployment(NAMESPACE, "neighbour"));
     real.apply(&web_server(NAMESPACE, "neighbour", image)).await?;
     real.wait_for("its neighbour's image", &neighbour, |live| image_of(live) == image).await?;
-    for number in 0..OBJECTS {
+    for number in 0..ROOTS {
         says(real, &root(number), "RootTooLarge").await?;
     }
     real.patch(&root(0), &json!({"spec": {"text": "x"}})).await?;
     says(real, &root(0), "Succeeded").await?;
     let hits = format!(r#"pintle_limits_hit_total{{controller="{NAMESPACE}",limit="root-size"}}"#);
-    ensure!(host.metric(&hits)? >= OBJECTS as f64, "{hits} was not counted");
+    ensure!(host.metric(&hits)? >= ROOTS as f64, "{hits} was not counted");
     Ok(())
 }
 

@@ -47,6 +47,8 @@ impl Pass {
     /// Sets the finalizers that the root should have. A pass without an answer has only these to set.
     pub(super) fn set_due_finalizers(&mut self) -> Flow {
         match self.due_finalizers() {
+            // The patch leaves the version open, so the status after it could not name the version that this host knows.
+            Some(_) if self.is_root_unproven() => self.read_root(),
             Some(wanted) => self.set_finalizers(wanted),
             None if self.answer.is_none() => Flow::To(Phase::Status),
             None => Flow::Done,

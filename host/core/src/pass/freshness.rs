@@ -40,6 +40,12 @@ impl Pass {
         self.freshness.listed_at.is_some() && !self.freshness.confirmed
     }
 
+    /// Whether this host has neither written the root's status nor read the root live. A watch that begins with an old list can be behind
+    /// what the host before has written, so the first status is written only over the version that this host knows.
+    pub(super) fn is_root_unproven(&self) -> bool {
+        !self.memory.wrote_root && !self.freshness.confirmed
+    }
+
     pub(super) fn read_root(&mut self) -> Flow {
         self.ask_for(Awaited::Root, Step::ReadRoot)
     }
@@ -63,12 +69,14 @@ impl Pass {
             // The write would overwrite a status that this host has not seen.
             Err(error) if self.is_root_unconfirmed() => self.give_up(error),
             Err(error) => self.stop(error),
-            // Another pass decides what to do then, as soon as the watch shows the change.
-            Ok(_) => {
-                self.wake.retry(Duration::ZERO);
-                self.memory.memo = None;
-                Flow::To(Phase::Over)
-            }
+            Ok(_) => self.outdated(),
         }
+    }
+
+    /// The root has changed since it was seen. Another pass decides what to do, as soon as the watch shows the change.
+    pub(super) fn outdated(&mut self) -> Flow {
+        self.wake.retry(Duration::ZERO);
+        self.memory.memo = None;
+        Flow::To(Phase::Over)
     }
 }

@@ -28,6 +28,8 @@ pub struct RootMemory {
     pub(super) memo: Option<Memo>,
     /// The resourceVersion of the list that showed the root, once a live read has confirmed that the root was still the same.
     pub(super) is_as_listed: Option<String>,
+    /// This host has written the root's status.
+    pub(super) wrote_root: bool,
     /// The refusals that stand.
     pub(super) refusals: Refusals,
     /// The root, Reconciler and module for which the refusals hold.

@@ -72,13 +72,23 @@ impl Pass {
     /// Objects were named in the status. Otherwise nothing may be written, or nobody would know where to look.
     pub(super) fn record_written(&mut self, result: Result<(), ApiError>) -> Flow {
         match result {
-            Ok(()) => Flow::Again,
+            Ok(()) => {
+                self.memory.wrote_root = true;
+                Flow::Again
+            }
+            Err(error) if self.is_of_old_root(&error) => self.outdated(),
             Err(error) => self.give_up(error),
         }
     }
 
     fn status_write(&self, status: Value) -> Step {
-        Step::WriteStatus(StatusWrite::of(&self.root, status, &self.binding.field_manager))
+        let write = StatusWrite::of(&self.root, status, &self.binding.field_manager);
+        Step::WriteStatus(if self.is_root_unproven() { write.onto_this_version(&self.root) } else { write })
+    }
+
+    /// Whether a status was refused because the root has another version by now.
+    fn is_of_old_root(&self, error: &ApiError) -> bool {
+        error.code == 409 && !error.is_uid_mismatch() && self.is_root_unproven()
     }
 
     /// The status while the answer is being carried out.
@@ -103,9 +113,13 @@ impl Pass {
     }
 
     pub(super) fn status_of_evictions_written(&mut self, result: Result<(), ApiError>) -> Flow {
-        if let Err(error) = result {
-            doubt(&mut self.unsure, error);
-            self.ready = false;
+        match result {
+            Ok(()) => self.memory.wrote_root = true,
+            Err(error) if self.is_of_old_root(&error) => return self.outdated(),
+            Err(error) => {
+                doubt(&mut self.unsure, error);
+                self.ready = false;
+            }
         }
         Flow::Done
     }
@@ -143,12 +157,17 @@ impl Pass {
         match result {
             Ok(()) => {
                 self.memory.written = Some(self.now);
+                self.memory.wrote_root = true;
                 self.note_reported();
                 self.counts.status_writes += 1;
                 return Flow::Done;
             }
             // The root is gone, or another root has taken its name, so no status is left to write.
             Err(error) if error.code == 404 || error.is_uid_mismatch() => return Flow::To(Phase::Over),
+            Err(error) if self.is_of_old_root(&error) => {
+                self.memory.unreported |= self.counts.changed_children();
+                return self.outdated();
+            }
             // Only another status can be accepted: the present one, with a message about what is wrong with the new one.
             Err(error) if error.is_refusal() && !error.depends_on_others() && self.failure.is_none() => {
                 let message = format!("the API server does not take the guest's status: {}", error.message);

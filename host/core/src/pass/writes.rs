@@ -250,6 +250,14 @@ impl StatusWrite {
         Self { object, manager: manager.into() }
     }
 
+    /// The same, which the API server refuses with 409 if the root has another version by now.
+    pub(super) fn onto_this_version(mut self, root: &Value) -> Self {
+        if let Some(version) = object::at(root, &["metadata", "resourceVersion"]) {
+            self.object["metadata"]["resourceVersion"] = version.clone();
+        }
+        self
+    }
+
     /// The body of the request.
     pub fn object(&self) -> &Value {
         &self.object

@@ -230,6 +230,10 @@ impl Api {
             let causes = vec![cause("metadata.uid", "field is immutable")];
             return Err(ApiError { causes, ..error(422, "Invalid", "metadata.uid: field is immutable") });
         }
+        let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
+        if version(sent).is_some_and(|sent| version(&live) != Some(sent)) {
+            return Err(error(409, "Conflict", "the object has been modified"));
+        }
         for field in sent["status"].as_object().unwrap().keys() {
             if self.status_fields.as_ref().is_some_and(|declared| !declared.contains(&field.as_str())) {
                 return Err(error(

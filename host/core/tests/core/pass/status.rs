@@ -1,11 +1,13 @@
 //! What the status and the events say, and that they are silent when there is nothing to say.
 
+use std::time::Duration;
+
 use pintle_core::StatusSchema;
 use pintle_wit::{ConditionStatus, Event, GuestCondition, Readiness, Response};
 use serde_json::{Map, Value, json};
 
 use crate::pass::{
-    api::{Fault, error},
+    api::{Api, Fault, error},
     world::{World, absent, answer, condition, config_map, deployment, no, reference, yes},
 };
 
@@ -29,6 +31,39 @@ fn a_status_that_is_as_it_should_be_is_not_written() {
     world.restart();
     assert_eq!(world.pass(&one()).steps, ["call"]);
     assert_eq!(world.api.objects[&world.root], before);
+}
+
+#[test]
+fn the_first_status_of_a_host_is_not_written_over_what_it_has_not_seen() {
+    let mut world = World::new();
+    let root = world.root.clone();
+    let edit = move |api: &mut Api, step: &str| {
+        if step == "create ConfigMap page" {
+            api.edit(&root, "metadata.generation", json!(2));
+        }
+    };
+    let run = world.pass_between(&one(), edit);
+    assert_eq!(run.statuses, [Value::Null]);
+    assert_eq!(run.done.wake.retry, Some(Duration::ZERO));
+    world.pass(&one());
+    assert_eq!(world.status()["observedGeneration"], 2);
+    assert!(world.status()["pintle"]["moduleDigest"].is_string(), "the pass before changed a child");
+}
+
+#[test]
+fn a_later_status_is_written_whatever_others_write_meanwhile() {
+    let mut world = World::new();
+    world.settle(&one());
+    let root = world.root.clone();
+    let edit = move |api: &mut Api, step: &str| {
+        if step == "update ConfigMap page" {
+            api.edit(&root, "metadata.labels", json!({"theirs": "1"}));
+        }
+    };
+    world.binding.generation += 1;
+    let run = world.pass_between(&answer(vec![config_map("page", "b")]), edit);
+    assert_eq!(run.statuses.len(), 1);
+    assert_eq!(run.done.wake.retry, None);
 }
 
 #[test]

@@ -354,7 +354,8 @@ impl Api {
             at = &mut at[*step];
         }
         *at = value;
-        for entry in live["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
+        let entries = live.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+        for entry in entries.into_iter().flatten() {
             fields::disown(&mut entry["fieldsV1"], &steps);
         }
         live["metadata"]["resourceVersion"] = version.into();

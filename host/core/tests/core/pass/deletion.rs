@@ -188,7 +188,10 @@ fn the_guests_finalizer_is_there_before_the_first_child() {
     let mut world = World::new();
     world.binding.manifest.finalizer = true;
     let run = world.pass(&page());
-    assert_eq!(run.steps, ["call", "finalizers", "create ConfigMap page", "status", "emit"]);
+    assert_eq!(
+        run.steps,
+        ["call", "read Shop shop", "finalizers", "create ConfigMap page", "status", "emit"]
+    );
     assert_eq!(world.api.objects[&world.root]["metadata"]["finalizers"], json!([GUEST]));
     let run = world.settle(&page());
     assert!(run.steps.is_empty());

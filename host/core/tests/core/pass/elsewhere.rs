@@ -41,7 +41,8 @@ fn finalizers(world: &World) -> Value {
 fn finalizer_and_inventory_stand_before_the_first_child_elsewhere() {
     let mut world = reaching();
     let run = world.pass(&shelf());
-    assert_eq!(run.steps[..4], ["call", "finalizers", "status", "create ConfigMap shelf"], "{:?}", run.steps);
+    let steps = ["call", "read Shop shop", "finalizers", "status", "create ConfigMap shelf"];
+    assert_eq!(run.steps[..5], steps, "{:?}", run.steps);
     let entry = json!([{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "stock", "name": "shelf"}]);
     assert_eq!(run.statuses[0]["pintle"]["inventory"], entry);
     assert_eq!(finalizers(&world), json!([INVENTORY]));

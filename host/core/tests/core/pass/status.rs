@@ -60,7 +60,7 @@ fn a_later_status_is_written_whatever_others_write_meanwhile() {
             api.edit(&root, "metadata.labels", json!({"theirs": "1"}));
         }
     };
-    world.binding.generation += 1;
+    world.edit_root("metadata.generation", json!(2));
     let run = world.pass_between(&answer(vec![config_map("page", "b")]), edit);
     assert_eq!(run.statuses.len(), 1);
     assert_eq!(run.done.wake.retry, None);

@@ -1,5 +1,6 @@
-//! What `cargo xtask` shares with what it builds: the folder of the workspace, the name of the image, what it prints, and the list of the guests
-//! in this repository that reconcile. The guest of the farm is not among them: it only serves views, and has no CRD, no role and no Reconciler.
+//! What `cargo xtask` shares with what it builds: the folder of the workspace, the name of the image, what it prints, and the list of the
+//! guests in this repository that reconcile. The guest of the farm is not among them: it only serves views, and has no CRD, no role and no
+//! Reconciler.
 
 use std::{
     env,

@@ -31,8 +31,8 @@ pub(crate) fn list(target: &str) -> Result<String> {
     let tool = |variable: &str, name: &str| env::var_os(variable).unwrap_or_else(|| name.into());
     let cargo = tool("CARGO", "cargo");
     let tree = ask(&cargo, &words)?;
-    let pages = fs::read_to_string(root().join("console/package-lock.json"))?;
-    let mut others = packages(&serde_json::from_str(&pages)?);
+    let pages: Value = serde_json::from_str(&fs::read_to_string(root().join("console/package-lock.json"))?)?;
+    let mut others = packages(&pages);
     let compiler = ask(&tool("RUSTC", "rustc"), &["--version"])?;
     let library = ask("getconf".as_ref(), &["GNU_LIBC_VERSION"])?;
     let authorities = ask(&cargo, &["pkgid", "webpki-root-certs"])?;

@@ -1,4 +1,4 @@
-// The pictures of the README and of docs/console.md, of the pages as they are.
+// The pictures of docs/quickstart.md and docs/console.md, of the pages as they are.
 import { join } from 'node:path';
 import { GUESTS, apply, darkroom, expect, pintle, test } from '../tests/world';
 

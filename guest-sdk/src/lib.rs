@@ -154,6 +154,11 @@ pub use view::{View, ViewList, Views, nullable};
 
 use serde::de::DeserializeOwned;
 
+/// Compiles the guest in README.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct FirstPage;
+
 /// Compiles the examples in docs/guests.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/guests.md")]

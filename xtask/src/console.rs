@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use xtask::{root, say};
+use xtask::root;
 
 use crate::{
     build, guests,
-    requirements::lacks_node,
+    requirements::{apt, lacks_node, on_path},
     run::{Program, Result, built, program},
 };
 
@@ -38,10 +38,7 @@ fn chromium() -> Option<PathBuf> {
     if let Some(named) = env::var_os("CHROMIUM").filter(|name| !name.is_empty()) {
         return Some(named.into());
     }
-    let path = env::var_os("PATH")?;
-    let on_path =
-        |name: &&str| env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
-    CHROMIUMS.iter().find_map(on_path)
+    CHROMIUMS.iter().find_map(|name| on_path(name))
 }
 
 /// What the machine lacks for tests in a browser.
@@ -58,10 +55,7 @@ pub(crate) fn install_chromium() -> Result<()> {
     if chromium().is_some() {
         return Ok(());
     }
-    say(format_args!("installing {}: apt-get install", PACKAGES.join(", ")));
-    let apt = || program("apt-get", ["--quiet=2"]).env("DEBIAN_FRONTEND", "noninteractive");
-    apt().args(["update"]).go()?;
-    apt().args(["install", "--yes", "--no-install-recommends"]).args(PACKAGES).go()?;
+    apt(&PACKAGES)?;
     chromium().map(drop).ok_or_else(|| "apt-get has installed no chromium on PATH".into())
 }
 

@@ -1,5 +1,6 @@
-//! What `cargo xtask` shares with what it builds: the folder of the workspace, what it prints, and the list of the guests in this repository
-//! that reconcile. The guest of the farm is not among them: it only serves views, and has no CRD, no role and no Reconciler.
+//! What `cargo xtask` shares with what it builds: the folder of the workspace, the name of the image, what it prints, and the list of the
+//! guests in this repository that reconcile. The guest of the farm is not among them: it only serves views, and has no CRD, no role and no
+//! Reconciler.
 
 use std::{
     env,
@@ -7,6 +8,9 @@ use std::{
     io::{IsTerminal as _, stdout},
     path::Path,
 };
+
+/// The name of the image, as it is tagged and as the manifests in `deploy/` have it: `cargo xtask gen` writes it there.
+pub const IMAGE: &str = concat!("pintle:", env!("CARGO_PKG_VERSION"));
 
 /// The folder of the workspace.
 pub fn root() -> &'static Path {

@@ -1,7 +1,7 @@
 //! `cargo xtask`: the commands for developing Pintle.
 //!
 //! This package checks the machine, builds, and starts what it built. It has almost no dependencies, because the user of the README's first
-//! command waits for it before anything is checked or printed. What needs more is in `workbench/`.
+//! command waits for it before anything is checked or printed. What needs more is in `workbench/`, `packager/` and `generators/`.
 #![allow(
     clippy::disallowed_methods,
     reason = "a tool for people: it waits and measures in real time, and no simulator runs it"
@@ -12,6 +12,7 @@ mod build;
 mod changed;
 mod console;
 mod guests;
+mod release;
 mod requirements;
 mod run;
 mod simulate;
@@ -20,7 +21,7 @@ mod test;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use requirements::{component, control_plane, disk, go, node, wasm_target};
+use requirements::{component, control_plane, disk, go, node, skopeo, wasm_target};
 use run::{Program, Result};
 
 /// The commands for developing Pintle.
@@ -67,6 +68,11 @@ enum Command {
         #[arg(long, conflicts_with = "check")]
         pictures: bool,
     },
+    /// Make the image of the host, target/image/pintle.tar, which docker, podman, kind and containerd load, and push it with --push
+    Image(release::Flags),
+    /// Make the files of a release in target/releases (the image, the command line, a list of components, checksums), and check whether the
+    /// crates of the SDK can be published
+    Release,
     /// Measure: calls of guests, and the operator beside a raw client and an operator in Go; `bench -- --help` lists the phases
     Bench(bench::Flags),
 }
@@ -87,6 +93,8 @@ impl Command {
             Self::Guests => vec![wasm_target(), disk(6)],
             Self::Gen { .. } => vec![disk(6)],
             Self::Console { .. } => vec![node()],
+            Self::Image(flags) => vec![disk(8), flags.is_push().then(skopeo).flatten()],
+            Self::Release => vec![wasm_target(), disk(8)],
             Self::Bench(flags) if flags.is_engine_alone() => vec![wasm_target(), disk(8)],
             Self::Bench(_) => vec![wasm_target(), go(), control_plane(), disk(12)],
         }
@@ -114,6 +122,8 @@ fn run(command: &Command) -> Result<()> {
         Command::Console { check: true, .. } => console::checks()?.into_iter().try_for_each(Program::go),
         Command::Console { pictures: true, .. } => console::pictures(),
         Command::Console { .. } => console::build(),
+        Command::Image(flags) => release::image(flags),
+        Command::Release => release::release(),
         Command::Bench(flags) => bench::run(flags),
     }
 }

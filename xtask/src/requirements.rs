@@ -63,6 +63,26 @@ pub(crate) fn node() -> Option<String> {
     Some(entry(&lacks_node()?, "Install it, see https://nodejs.org"))
 }
 
+/// skopeo, for those who push the image.
+pub(crate) fn skopeo() -> Option<String> {
+    let help = "Install it: apt-get install skopeo, dnf install skopeo or brew install skopeo";
+    on_path("skopeo").is_none().then(|| entry("skopeo, which pushes the image", help))
+}
+
+/// The program of this name on `PATH`.
+pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// Brings packages by apt.
+pub(crate) fn apt(packages: &[&str]) -> Result<()> {
+    say(format_args!("installing {}: apt-get install", packages.join(", ")));
+    let apt = || program("apt-get", ["--quiet=2"]).env("DEBIAN_FRONTEND", "noninteractive");
+    apt().args(["update"]).go()?;
+    apt().args(["install", "--yes", "--no-install-recommends"]).args(packages).go()
+}
+
 /// A part of the Rust toolchain, which rustup adds.
 fn rust_part(name: &str, is_there: impl Fn() -> bool, add: [&str; 3]) -> Option<String> {
     if is_there() {

@@ -11,7 +11,7 @@ use xtask::{GUESTS, root, say};
 
 use crate::{
     build::{self, PACKAGES},
-    console, guests,
+    console, guests, release,
     requirements::lacks_node,
     run::{Program, Result, built, cargo, cpu_time, program, target},
 };
@@ -28,7 +28,7 @@ pub(crate) struct Flags {
     /// Leave out what needs a control plane
     #[arg(long)]
     offline: bool,
-    /// Install Chromium with apt if it is missing. Without it, the tests in a browser are left out
+    /// Install with apt what steps are left out without: Chromium, and for the step `image` podman, skopeo and docker-registry
     #[arg(long)]
     install: bool,
     /// Of the step of --only, run only what has one of these in its name
@@ -49,6 +49,8 @@ struct Step {
     needs: &'static [&'static str],
     /// What the machine lacks for it, if it may be left out for that.
     lacks: fn() -> Option<String>,
+    /// What brings that with apt.
+    install: fn() -> Result<()>,
     work: fn(&Flags) -> Result<()>,
 }
 
@@ -58,7 +60,7 @@ const TWO: [bool; 2] = [false, true];
 const PLANE: &str = "control-plane";
 
 /// The steps, in the order in which they run.
-fn steps() -> [Step; 16] {
+fn steps() -> [Step; 17] {
     let on_a_plane = |name, help| step(name, help).needs(&[PLANE, "guests"]);
     [
         step("format", "The format of the Rust files")
@@ -99,13 +101,19 @@ fn steps() -> [Step; 16] {
             .work(|flags| flags.tests(&["--test", "acceptance"], &["--checks"])),
         on_a_plane("browser", "The console in a browser: one story in tier one")
             .lacks(console::lacks_browser)
+            .install(console::install_chromium)
             .work(browser),
+        step("image", "The image, in skopeo, podman and a registry (tier two)")
+            .tiers(TWO)
+            .lacks(release::lacks_tools)
+            .install(release::install_tools)
+            .work(|flags| flags.run(release::check()?)),
     ]
 }
 
 /// A step of both tiers that needs nothing.
 fn step(name: &'static str, help: &'static str) -> Step {
-    Step { name, help, tiers: [true, true], needs: &[], lacks: || None, work: |_| Ok(()) }
+    Step { name, help, tiers: [true, true], needs: &[], lacks: || None, install: || Ok(()), work: |_| Ok(()) }
 }
 
 impl Step {
@@ -119,6 +127,10 @@ impl Step {
 
     fn lacks(self, lacks: fn() -> Option<String>) -> Self {
         Self { lacks, ..self }
+    }
+
+    fn install(self, install: fn() -> Result<()>) -> Self {
+        Self { install, ..self }
     }
 
     fn work(self, work: fn(&Flags) -> Result<()>) -> Self {
@@ -250,7 +262,7 @@ struct Outcome {
 pub(crate) fn run(flags: &Flags) -> Result<()> {
     let (began, cpu) = (Instant::now(), cpu_time());
     if flags.install {
-        console::install_chromium()?;
+        flags.steps().iter().try_for_each(|step| (step.install)())?;
     }
     // Beside the steps, until the one that waits for it.
     let _building = flags.needs_control_plane().then(build::control_plane).transpose()?;

@@ -74,7 +74,8 @@ impl Machine {
     }
 }
 
-const COMMANDS: [&[&str]; 6] = [&["demo"], &["test"], &["guests"], &["cluster"], &["bench"], &["simulate"]];
+const COMMANDS: [&[&str]; 8] =
+    [&["demo"], &["test"], &["guests"], &["cluster"], &["bench"], &["simulate"], &["image"], &["release"]];
 
 #[test]
 fn on_a_machine_that_has_everything_each_command_goes_on_to_build() {
@@ -161,6 +162,14 @@ fn a_go_that_is_too_old_is_named_and_one_for_nothing_is_not_asked_for() {
     let offline = Machine::complete().without("go");
     let said = offline.run(&["test", "--offline"]);
     assert!(!said.contains("lacks"), "{said}");
+}
+
+#[test]
+fn who_pushes_the_image_is_asked_for_skopeo_before_it_is_built() {
+    let machine = Machine::complete();
+    let said = machine.run(&["image", "--push", "registry.example.com/pintle:0.1.0"]);
+    assert!(said.contains("apt-get install skopeo"), "{said}");
+    assert_eq!(machine.calls("cargo"), Vec::<String>::new());
 }
 
 fn log_of(machine: &Machine) -> Vec<String> {

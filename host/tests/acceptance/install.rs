@@ -1,4 +1,4 @@
-//! Installing Pintle from deploy/, as the README tells users to.
+//! Installing Pintle from deploy/, as docs/install.md tells users to.
 
 use std::fs;
 

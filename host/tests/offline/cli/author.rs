@@ -6,8 +6,29 @@ use std::fs;
 use pintle_engine::CallLimits;
 
 use super::folder::{Folder, Run};
+use crate::repository;
 
-/// The story of the README, from an empty folder outside of the repository.
+/// The first block of code of a page in this language.
+fn block<'page>(page: &'page str, language: &str) -> &'page str {
+    let (_, rest) = page.split_once(&format!("\n```{language}\n")).unwrap();
+    let (code, _) = rest.split_once("```\n").unwrap();
+    code
+}
+
+#[test]
+#[ignore = "tier two: it compiles guests"]
+fn the_guest_of_the_readme_builds_and_answers_to_its_example() {
+    let page = fs::read_to_string(repository().join("README.md")).unwrap();
+    let folder = Folder::new();
+    folder.ends(0, &["new", "site"]);
+    folder.write("site/src/lib.rs", block(&page, "rust"));
+    folder.write("site/blog.yaml", block(&page, "yaml"));
+    folder.ends(0, &["build", "site"]);
+    let run = folder.ends(0, &["render", "site/site.wasm", "-f", "site/blog.yaml"]);
+    assert!(run.stdout.contains("kind: Deployment\n") && run.stdout.contains("replicas: 2\n"), "{run:?}");
+}
+
+/// The story of docs/quickstart.md, from an empty folder outside of the repository.
 #[test]
 #[ignore = "tier two: it compiles guests"]
 fn a_new_guest_builds_and_passes_its_case() {

@@ -1,7 +1,7 @@
 //! `cargo xtask`: the commands for developing Pintle.
 //!
-//! This package checks the machine, builds, and starts what it built. It has almost no dependencies, because the user of the README's first
-//! command waits for it before anything is checked or printed. What needs more is in `workbench/`, `packager/` and `generators/`.
+//! This package checks the machine, builds, and starts what it built. It has almost no dependencies, because the user of the
+//! demo waits for it before anything is checked or printed. What needs more is in `workbench/`, `packager/` and `generators/`.
 #![allow(
     clippy::disallowed_methods,
     reason = "a tool for people: it waits and measures in real time, and no simulator runs it"

@@ -141,6 +141,15 @@ impl Structural {
         set.map_err(|OutOfSteps| out_of_steps("setting the defaults of the schema"))
     }
 
+    /// Sets the defaults of an object, and finds what [`Self::validate_after`] does then. When there are too many defaults, that is the one
+    /// cause.
+    pub fn admit(&self, found: Vec<Cause>, object: &mut Value, old: Option<&Value>) -> Vec<Cause> {
+        match self.default(object) {
+            Ok(()) => self.validate_after(found, object, old),
+            Err(cause) => vec![cause],
+        }
+    }
+
     /// Everything in an object that its schema forbids, compared with the object as it was before, if it was. What has not changed is not
     /// held against an object, except by rules about the change.
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {

@@ -81,7 +81,8 @@ impl ConfigSchema {
             Ok(causes) => causes.into_iter().next().map_or(Ok(()), |cause| Err(invalid_by(cause))),
             Err(_) => {
                 let message = format!(
-                    "checking it against the guest's schema takes more than {STEPS_MAX} steps; make the config smaller, or the schema simpler"
+                    "checking it against the guest's schema takes more than {STEPS_MAX} steps; make the config smaller, or the \
+                     schema simpler"
                 );
                 Err(Failure::terminal(reasons::CONFIG_TOO_EXPENSIVE, message).at("spec.config"))
             }

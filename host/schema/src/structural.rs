@@ -45,15 +45,14 @@ use self::{
 };
 use crate::{cause::invalid_null, nearest::did_you_mean};
 
-/// The most schemas, names, values of `enum` and letters of rules, some of which count as one: about a hundred times what the sample guests
-/// have.
+/// The most schemas, names, values of `enum` and rules, whose text counts too: about a hundred times what the sample guests have.
 const NODES_MAX: usize = 10_000;
 /// The most different patterns.
 const PATTERNS_MAX: usize = 100;
 /// The size of a compiled pattern, in bytes. This is enough for about 2,000 characters of source.
 const PATTERN_BYTES_MAX: usize = 64 << 10;
-/// The most steps for the defaults of one object, or a validation of it. A step takes about 50 ns. An object of a hundred fields takes a few
-/// thousand.
+/// The most steps for the defaults of one object, or a validation of it. A step takes about 50 ns. An object of a hundred fields takes a
+/// few thousand.
 pub(crate) const STEPS_MAX: u64 = 10_000_000;
 
 /// A compiled schema. A clone is the same schema.

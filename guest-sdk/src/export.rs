@@ -6,7 +6,7 @@
 /// * `export!(views: Farm);` for a guest that serves views, which is a [`Views`](crate::Views);
 /// * `export!(Greeting, views: Greetings);` for a guest that does both.
 ///
-/// The component carries generated files, which it takes from beside the guest's Cargo.toml: `config.schema.json`, the JSON Schema of the
+/// The component carries generated files, which it takes from beside the guest's Cargo.toml: `config.schema.json`, the schema of the
 /// config of a guest that reconciles, and `views.json`, the schemas of views. A guest without `config.schema.json` writes
 /// `export!(Greeting, no_config_schema);` and states `config_schema` in its manifest, or has no config.
 ///

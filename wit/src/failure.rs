@@ -149,7 +149,7 @@ pub mod reasons {
         pub const INVALID_SPEC: &str = "InvalidSpec";
         /// The config does not fit the guest's type or schema.
         pub const CONFIG_INVALID: &str = "ConfigInvalid";
-        /// The schema of the config in the manifest is not a schema, is too large, or uses something that this host does not support.
+        /// The schema of the config in the manifest is no structural schema, or uses something that this host does not support.
         pub const CONFIG_SCHEMA_INVALID: &str = "ConfigSchemaInvalid";
         /// Checking the config against the schema would take too long.
         pub const CONFIG_TOO_EXPENSIVE: &str = "ConfigTooExpensive";

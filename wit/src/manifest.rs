@@ -51,7 +51,7 @@ pub struct Manifest {
     /// Whether the guest may ask for Pods to be evicted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub evictions: bool,
-    /// JSON Schema of the `config` that a Reconciler may have. Without it, no config is accepted.
+    /// Structural schema of the `config` that a Reconciler may have. Without it, no config is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::strict::some")]
     pub config_schema: Option<Value>,
     /// Whether a deleted root must wait until the guest has answered `finalized`.

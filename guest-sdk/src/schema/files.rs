@@ -2,23 +2,19 @@
 
 use std::{env, fmt, fs, io, path::Path, process::ExitCode};
 
-use schemars::{JsonSchema, generate::SchemaSettings};
+use pintle_wit::schema::structural;
+use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
 use super::{Invalid, Root, ViewSchemas, crd};
 use crate::{Guest, Views, call, json};
 
-/// The JSON Schema of a guest's config, without references.
+/// The structural schema of a guest's config.
 pub fn config_schema<G>() -> Value
 where
     G: Guest<Config: JsonSchema>,
 {
-    schema_of_config::<G::Config>()
-}
-
-fn schema_of_config<Config: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    settings.into_generator().into_root_schema_for::<Config>().to_value()
+    structural::<G::Config>()
 }
 
 /// Why the files of a guest cannot be generated.
@@ -71,7 +67,7 @@ where
 {
     let views: Map<String, Value> =
         V::All::schemas().into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
-    let config = schema_of_config::<<V::All as crate::ViewList>::Config>();
+    let config = structural::<<V::All as crate::ViewList>::Config>();
     let file = sorted(json!({"configSchema": config, "views": views}));
     let text = serde_json::to_string_pretty(&file).map_err(GenerateError::Json)?;
     Ok(vec![("views.json", format!("{text}\n"))])

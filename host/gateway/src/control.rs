@@ -233,10 +233,7 @@ impl Control {
     async fn check_configs(&mut self) {
         for (views, config) in wanted::configs(&self.world) {
             let key = (views.digest().to_string(), config.to_string());
-            let check = move || match config_schema::supports_views(views.manifest()) {
-                Ok(schema) => schema.check(&config),
-                Err(refused) => Err(refused.failure),
-            };
+            let check = move || config_schema::supports_views(views.manifest())?.check(&config);
             match self.spawner.block(check).await {
                 Ok(outcome) => {
                     self.world.configs.insert(key, outcome);

@@ -165,10 +165,7 @@ impl LocalDocuments {
     async fn check(&self, world: &mut World) {
         for (views, config) in wanted::configs(world) {
             let key = (views.digest().to_string(), config.to_string());
-            let check = move || match config_schema::supports_views(views.manifest()) {
-                Ok(schema) => schema.check(&config),
-                Err(refused) => Err(refused.failure),
-            };
+            let check = move || config_schema::supports_views(views.manifest())?.check(&config);
             if let Ok(outcome) = self.spawner.block(check).await {
                 world.configs.insert(key, outcome);
             }

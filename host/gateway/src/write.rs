@@ -417,14 +417,11 @@ fn judge(
     old: Option<&Value>,
     of_metadata: Vec<Cause>,
 ) -> Result<(), Status> {
-    let causes = match resource.schema.default(written) {
-        Ok(()) => resource.schema.validate_after(of_metadata, written, old),
-        Err(cause) => vec![cause],
-    };
-    match causes.is_empty() {
-        true => Ok(()),
-        false => Err(Status::invalid(&resource.lens.served, text(written, "/metadata/name"), causes)),
+    let causes = resource.schema.admit(of_metadata, written, old);
+    if causes.is_empty() {
+        return Ok(());
     }
+    Err(Status::invalid(&resource.lens.served, text(written, "/metadata/name"), causes))
 }
 
 /// The version of the backing object that the client knows, if the object names one.

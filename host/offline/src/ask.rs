@@ -384,10 +384,10 @@ impl Answer {
         }
         let current = write.current.as_ref().map(|current| view.backing_object(current, "store.current"));
         let current = current.transpose()?;
-        let written = view.written_object(&write.object)?;
+        let mut written = view.written_object(&write.object)?;
         let refused = |failure| Unanswered { blame: Blame::Gate, failure };
         let fits = view
-            .fits(&written)
+            .admit(&mut written)
             .map_err(|cause| refused(Failure::terminal(reasons::INVALID, cause.message).at(cause.field)));
         let stored = fits.and_then(|()| guest.store(&written, current.as_ref())).and_then(|stored| {
             let taken = view.after(&written, current.as_ref(), &stored).and_then(|_| view.taken(&stored));

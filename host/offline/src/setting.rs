@@ -96,8 +96,7 @@ impl Setting {
             root["metadata"]["finalizers"] = json!([names::FINALIZER_GUEST]);
         }
 
-        let schema =
-            config_schema::supports(manifest).map_err(Failure::from).map_err(refused("the manifest"))?;
+        let schema = config_schema::supports(manifest).map_err(refused("the manifest"))?;
         let of_reconciler = parts.reconciler.as_ref().map(|document| &document.value);
         let name = of_reconciler.map_or(manifest.name.as_str(), object::name).to_owned();
         let spec = match &parts.reconciler {

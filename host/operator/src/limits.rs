@@ -4,7 +4,6 @@
 
 use pintle_core::reasons;
 use pintle_modules::Limit;
-use pintle_schema::config_schema::Excess;
 use pintle_wit::words;
 
 words! {
@@ -41,19 +40,9 @@ words! {
     pub(crate) const COMPILE_MEMORY: &str = Limit::CompileMemory.name();
     /// The size of what a module is compiled to.
     pub(crate) const COMPILED_BYTES: &str = Limit::CompiledBytes.name();
-    /// The schemas, names and values of `enum` in a config's schema.
-    pub(crate) const SCHEMA_NODES: &str = "config-schema-nodes";
-    /// The text of these.
-    pub(crate) const SCHEMA_BYTES: &str = "config-schema-bytes";
-    /// The nesting of schemas in a config's schema.
-    pub(crate) const SCHEMA_DEPTH: &str = "config-schema-depth";
-    /// The different patterns in a config's schema.
-    pub(crate) const SCHEMA_PATTERNS: &str = "config-schema-patterns";
-    /// The size of a pattern when it is compiled.
-    pub(crate) const SCHEMA_PATTERN_BYTES: &str = "config-schema-pattern-bytes";
     /// The steps of checking a config against its schema.
     pub(crate) const CONFIG_STEPS: &str = "config-steps";
-    /// The size of a manifest, and what it declares.
+    /// The size of a manifest, what it declares, and what its schema of a config has in it.
     pub(crate) const MANIFEST: &str = "manifest";
     /// The needs of an answer.
     pub(crate) const NEEDS: &str = "needs";
@@ -77,17 +66,6 @@ words! {
     pub(crate) const ROOT_SIZE: &str = "root-size";
     /// The size of all roots together.
     pub(crate) const ROOTS_SIZE: &str = "roots-size";
-}
-
-/// The limit that the schema of a config has hit.
-pub(crate) fn of_schema(excess: Excess) -> &'static str {
-    match excess {
-        Excess::Nodes => SCHEMA_NODES,
-        Excess::Bytes => SCHEMA_BYTES,
-        Excess::Depth => SCHEMA_DEPTH,
-        Excess::Patterns => SCHEMA_PATTERNS,
-        Excess::PatternBytes => SCHEMA_PATTERN_BYTES,
-    }
 }
 
 /// The limit that a failure with this reason has hit, if the reason alone shows it. A reason that several limits share shows none of them.

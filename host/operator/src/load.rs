@@ -7,7 +7,7 @@ use pintle_core::reasons;
 use pintle_engine::{Digest, Guest, Module, Views};
 use pintle_modules::{Order, Owner, retry_after};
 use pintle_runtime::clock;
-use pintle_schema::config_schema::{self, ConfigSchema, Refused};
+use pintle_schema::config_schema::{self, ConfigSchema};
 use pintle_wit::Failure;
 use serde_json::Value;
 use tracing::{info, warn};
@@ -177,7 +177,7 @@ pub(crate) fn begin(shared: &Arc<Shared>, name: &str, uid: &str, spec: ModuleSpe
                 (Progress::Loaded(module, guest), 0)
             }
             Ok(None) => (Progress::Checked(None), 0),
-            Err(Refused { failure, .. }) if failure.retry => {
+            Err(failure) if failure.retry => {
                 let delay = match failure.reason.as_str() {
                     reasons::COMPILER_FAILED => {
                         warn!(module = name, %failure, "A module is not compiled");
@@ -187,9 +187,9 @@ pub(crate) fn begin(shared: &Arc<Shared>, name: &str, uid: &str, spec: ModuleSpe
                 };
                 (Progress::NotYet(failure, clock::monotonic() + delay), failures.saturating_add(1))
             }
-            Err(Refused { failure, excess }) => {
+            Err(failure) => {
                 warn!(module = name, %failure, "A module is refused");
-                if let Some(limit) = excess.map(limits::of_schema).or_else(|| limits::of_reason(&failure.reason)) {
+                if let Some(limit) = limits::of_reason(&failure.reason) {
                     shared.metrics.limit_hit(&shared.first_user_of(&name), limit);
                 }
                 (Progress::Refused(failure), 0)
@@ -215,7 +215,7 @@ struct Loading<'a> {
 
 impl Loading<'_> {
     /// The module and the part of it that reconciles, or none if it need not be compiled.
-    async fn load(&self) -> Result<Option<(Module, Option<LoadedGuest>)>, Refused> {
+    async fn load(&self) -> Result<Option<(Module, Option<LoadedGuest>)>, Failure> {
         let loader = &self.shared.loader;
         let order = Order::new(self.name, self.spec, self.need == Need::Loaded, self)?;
         let bytes = loader.fetch(&order).await?;
@@ -240,7 +240,7 @@ impl Owner for Loading<'_> {
 }
 
 /// The part of a module that reconciles, if this host can run all of the module.
-fn supported((guest, views): (Option<Guest>, Option<Views>)) -> Result<Option<LoadedGuest>, Refused> {
+fn supported((guest, views): (Option<Guest>, Option<Views>)) -> Result<Option<LoadedGuest>, Failure> {
     if let Some(views) = views {
         config_schema::supports_views(views.manifest())?;
     }

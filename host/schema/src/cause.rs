@@ -1,12 +1,21 @@
 //! The errors of the API server about one field, in its own words. They become the `details.causes` of a Status.
 
-use pintle_wit::Cause;
+use pintle_wit::{Cause, Failure};
 use serde_json::Value;
+
+/// The field of an error about the whole object.
+const NO_FIELD: &str = "<nil>";
 
 /// An error about a field; the path is empty for the whole object.
 fn cause(path: &str, reason: &str, message: String) -> Cause {
-    let field = if path.is_empty() { "<nil>" } else { path };
+    let field = if path.is_empty() { NO_FIELD } else { path };
     Cause { field: field.into(), reason: reason.into(), message }
+}
+
+/// The failure for an error.
+pub(crate) fn failure(reason: &str, Cause { field, message, .. }: Cause) -> Failure {
+    let failure = Failure::terminal(reason, message);
+    if field == NO_FIELD { failure } else { failure.at(field) }
 }
 
 pub(crate) fn required(path: &str, detail: &str) -> Cause {

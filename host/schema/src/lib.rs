@@ -2,9 +2,9 @@
 //!
 //! [`structural`] is what the API server does with an object of a custom kind: prune, default, validate. [`typed`] reads objects of
 //! built-in kinds and the metadata of all, and [`strict`] reports what a client wrote that nobody knows.
-//! [`openapi`] reads the schemas of a CRD where there is no API server. [`builtin`] has the schemas of Kubernetes' kinds, and [`fit`] finds
-//! fields that the kind of an object does not have. [`generate`] makes objects of a kind. [`config_schema`] compiles the schema of a guest's config, and checks configs against
-//! it.
+//! [`openapi`] takes objects of a CRD where there is no API server. [`builtin`] has the schemas of Kubernetes' kinds, and [`fit`] finds
+//! fields that the kind of an object does not have. [`generate`] makes objects of a kind. [`config_schema`] checks configs against
+//! the schema in a guest's manifest.
 
 pub mod builtin;
 mod cause;

@@ -4,6 +4,8 @@
 /// another suggestion may be.
 const ALIKE: f64 = 0.8;
 const NEARLY_AS_ALIKE: f64 = 0.05;
+/// The longest name that is looked for, in bytes. It is compared letter by letter with each known name.
+const NAME_BYTES_MAX: usize = 253;
 /// The most names in a suggestion.
 const SHOWN_MAX: usize = 3;
 
@@ -18,6 +20,9 @@ pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Str
 
 /// The most similar names, the best one first. Case is ignored, because it is the most frequent mistake.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    if name.len() > NAME_BYTES_MAX {
+        return Vec::new();
+    }
     let name = name.to_lowercase();
     let likeness = |known: &str| strsim::jaro_winkler(&name, &known.to_lowercase());
     let mut found: Vec<(f64, &str)> = known.map(|known| (likeness(known), known)).collect();

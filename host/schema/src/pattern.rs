@@ -2,8 +2,6 @@
 
 use regex::{Regex, RegexBuilder};
 
-use crate::config_schema::PATTERN_BYTES_MAX;
-
 /// How many bytes of a compiled pattern one byte of its source stands for. A longer source does not fit when it is compiled. While a pattern
 /// is parsed, a Unicode class takes a thousand times the bytes of its name.
 const BYTES_A_SOURCE_BYTE: usize = 16;
@@ -23,19 +21,6 @@ pub(crate) fn compile(pattern: &str, bytes_max: usize) -> Result<Regex, Refused>
     if pattern.len() > bytes_max / BYTES_A_SOURCE_BYTE {
         return Err(Refused::TooLarge);
     }
-    built(pattern, bytes_max)
-}
-
-/// Compiles a pattern of JSON Schema, which is one of ECMA 262, without look-around and back-references.
-pub(crate) fn compile_ecma(pattern: &str) -> Result<Regex, Refused> {
-    if pattern.len() > PATTERN_BYTES_MAX / BYTES_A_SOURCE_BYTE {
-        return Err(Refused::TooLarge);
-    }
-    let translated = jsonschema_regex::to_rust_regex(pattern).map_err(|()| Refused::Unknown)?;
-    built(&translated, PATTERN_BYTES_MAX)
-}
-
-fn built(pattern: &str, bytes_max: usize) -> Result<Regex, Refused> {
     let mut builder = RegexBuilder::new(pattern);
     builder.size_limit(bytes_max).dfa_size_limit(CACHE_BYTES_MAX);
     builder.build().map_err(|error| match error {

@@ -18,8 +18,8 @@
 //!   checked for its types alone.
 //! * A bound of whole numbers that has a fraction is cut to a whole number, and is not an error.
 //!
-//! Guests are hostile, so a guest's schema is held to the bounds that the schema of its config has, and its defaults and a validation with
-//! it count their steps. Its bytes and its depth are those of a manifest, which has no `$ref` here to grow by.
+//! Guests are hostile, so a guest's schema is held to the bounds below, and its defaults and a validation with it count their steps. Its
+//! bytes and its depth are those of a manifest, which has no `$ref` here to grow by.
 
 mod cost;
 mod defaults;
@@ -43,10 +43,17 @@ use self::{
     found::{Counted, Found, OutOfSteps},
     node::{Node, Walk},
 };
-use crate::{
-    cause::invalid_null,
-    config_schema::{NODES_MAX, PATTERN_BYTES_MAX, PATTERNS_MAX, STEPS_MAX},
-};
+use crate::{cause::invalid_null, nearest::did_you_mean};
+
+/// The most schemas, names, values of `enum` and rules, whose text counts too: about a hundred times what the sample guests have.
+const NODES_MAX: usize = 10_000;
+/// The most different patterns.
+const PATTERNS_MAX: usize = 100;
+/// The size of a compiled pattern, in bytes. This is enough for about 2,000 characters of source.
+const PATTERN_BYTES_MAX: usize = 64 << 10;
+/// The most steps for the defaults of one object, or a validation of it. A step takes about 50 ns. An object of a hundred fields takes a
+/// few thousand.
+pub(crate) const STEPS_MAX: u64 = 10_000_000;
 
 /// A compiled schema. A clone is the same schema.
 #[derive(Clone, Debug)]
@@ -74,11 +81,16 @@ impl Bounds {
 
 /// Something in a schema that the API server observes and this program does not, with its place; or a bound that it exceeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unsupported(pub String);
+pub struct Unsupported {
+    /// What it is, and where.
+    pub what: String,
+    /// Whether it is a bound that is exceeded.
+    pub is_excess: bool,
+}
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.what)
     }
 }
 
@@ -131,6 +143,17 @@ impl Structural {
         prune::root(&self.root, object)
     }
 
+    /// `; did you mean replicas?` for a field that [`Self::prune`] has removed, or nothing.
+    pub fn did_you_mean(&self, path: &str) -> String {
+        let (within, name) = path.rsplit_once('.').unwrap_or(("", path));
+        let mut steps = within.split(['.', '[']).filter(|step| !step.is_empty());
+        let node = steps.try_fold(&*self.root, |node, step| {
+            if step.ends_with(']') { node.items.as_deref() } else { node.field(step) }
+        });
+        let known = node.into_iter().flat_map(|node| node.properties.keys());
+        did_you_mean(name, known.map(String::as_str))
+    }
+
     /// Sets the defaults of the fields that the object leaves out, also within defaults.
     ///
     /// # Errors
@@ -139,6 +162,15 @@ impl Structural {
         let mut found = Found::new(Vec::new(), self.bounds.steps);
         let set = defaults::set(&self.root, object, &mut found);
         set.map_err(|OutOfSteps| out_of_steps("setting the defaults of the schema"))
+    }
+
+    /// Sets the defaults of an object, and finds what [`Self::validate_after`] does then. When there are too many defaults, that is the one
+    /// cause.
+    pub fn admit(&self, found: Vec<Cause>, object: &mut Value, old: Option<&Value>) -> Vec<Cause> {
+        match self.default(object) {
+            Ok(()) => self.validate_after(found, object, old),
+            Err(cause) => vec![cause],
+        }
     }
 
     /// Everything in an object that its schema forbids, compared with the object as it was before, if it was. What has not changed is not
@@ -150,14 +182,18 @@ impl Structural {
     /// The same for an object in which other errors were found, for instance in its metadata. They come first in the result. If the values
     /// of an object do not fit, its rules are not evaluated.
     pub fn validate_after(&self, found: Vec<Cause>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+        let found = self.find(found, object, old);
+        found.unwrap_or_else(|OutOfSteps| vec![out_of_steps("checking it against the schema")])
+    }
+
+    /// The same, where too many steps are no cause.
+    pub(crate) fn find(&self, found: Vec<Cause>, object: &Value, old: Option<&Value>) -> Counted<Vec<Cause>> {
         let mut found = Found::new(found, self.bounds.steps);
-        if let Err(OutOfSteps) = self.check(object, old, &mut found) {
-            return vec![out_of_steps("checking it against the schema")];
-        }
+        self.check(object, old, &mut found)?;
         let mut once = BTreeSet::new();
         let is_new =
             |cause: &Cause| once.insert((cause.field.clone(), cause.reason.clone(), cause.message.clone()));
-        found.causes.into_iter().filter(is_new).collect()
+        Ok(found.causes.into_iter().filter(is_new).collect())
     }
 
     fn check(&self, object: &Value, old: Option<&Value>, found: &mut Found) -> Counted {

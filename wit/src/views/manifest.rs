@@ -41,7 +41,7 @@ pub struct ViewsManifest {
     pub name: String,
     /// The guest's own version, for instance `0.1.0`.
     pub version: String,
-    /// JSON Schema of the `config` that a View may have. Without it, no config is accepted.
+    /// Structural schema of the `config` that a View may have. Without it, no config is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "strict::some")]
     pub config_schema: Option<Value>,
     /// The views. Each has another name.

@@ -8,9 +8,8 @@ import { Button } from '../../ui/button';
 import { Field } from '../../ui/field';
 import { Segment, Switch } from '../../ui/inputs';
 import { useYamlLibrary, YamlEditor, YamlView } from '../../ui/yaml';
-import { configOf, pathInConfig } from './config';
+import { configOf, formSchema, pathInConfig } from './config';
 import { ConfigForm } from './config-form';
-import { formSchema } from './config-schema';
 import { configProperties, type Manifest } from './manifest';
 
 export interface EditedConfig {

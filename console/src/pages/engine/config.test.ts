@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { pathInConfig, swapPatch } from './config';
-import { formSchema } from './config-schema';
+import { formSchema, pathInConfig, swapPatch } from './config';
 
 test('a swap names what changes and nothing else', () => {
   const spec = { module: 'a-1', config: { suffix: 'x', image: 'y' } };
@@ -19,20 +18,7 @@ test('the field of a refusal leads to its place in the config', () => {
   assert.equal(pathInConfig('spec.configuration.x'), null);
 });
 
-test('a schema is made one that forms can show: references in place, null left out, and the rest without a type', () => {
-  const schema = formSchema({
-    type: 'object',
-    properties: {
-      suffix: { type: ['string', 'null'], description: 'The suffix.' },
-      image: { anyOf: [{ $ref: '#/$defs/Image' }, { type: 'null' }], description: 'The image.' },
-      odd: { anyOf: [{ type: 'string' }, { type: 'integer' }] },
-      tree: { $ref: '#/$defs/Tree' },
-    },
-    $defs: { Image: { type: 'object', properties: { name: { type: 'string' } } }, Tree: { type: 'object', properties: { next: { $ref: '#/$defs/Tree' } } } },
-  });
-  assert.deepEqual(schema?.properties?.suffix, { type: 'string', description: 'The suffix.' });
-  assert.deepEqual(schema?.properties?.image, { type: 'object', properties: { name: { type: 'string' } }, description: 'The image.' });
-  assert.deepEqual(schema?.properties?.odd, {});
-  assert.equal(schema?.properties?.tree?.type, 'object');
+test('a keyword of a schema that is null counts as absent', () => {
+  assert.deepEqual(formSchema({ properties: { a: { type: 'string', enum: null }, b: null } }), { properties: { a: { type: 'string' } } });
   assert.equal(formSchema(null), null);
 });

@@ -1,6 +1,12 @@
 // The config of a Reconciler as it is edited: what a patch has to say, and where a refusal belongs.
 import type { Json } from '../../api/generated';
 import { isObject, mergePatch, parsePath } from '../../forms/path';
+import type { JsonSchema } from '../../lib/kubernetes';
+
+/** The schema that a module declares for its config, as forms read it. As in a CRD, a keyword that is null counts as absent. */
+export function formSchema(schema: Json | undefined): JsonSchema | null {
+  return isObject(schema) ? (JSON.parse(JSON.stringify(schema), (_, value: Json) => value ?? undefined) as JsonSchema) : null;
+}
 
 /** Nothing, null and an empty object are all no config. */
 export function configOf(value: Json | undefined): Json | undefined {

@@ -41,7 +41,7 @@ export function configProperties(schema: Json | undefined): Map<string, { type: 
   const { properties, required }: { [key: string]: Json } = isObject(schema) ? schema : {};
   for (const [name, value] of Object.entries(isObject(properties) ? properties : {})) {
     const one = isObject(value) ? value : {};
-    const type = Array.isArray(one.type) ? one.type.join(' or ') : typeof one.type === 'string' ? one.type : 'any';
+    const type = typeof one.type === 'string' ? one.type : 'any';
     found.set(name, { type, description: typeof one.description === 'string' ? one.description : '', isRequired: Array.isArray(required) && required.includes(name) });
   }
   return found;

@@ -241,12 +241,8 @@ async fn judge(
     let unknown = view.schema.prune(&mut written.fields);
     let warnings = options.field_validation.judge(&[], &unknown).map_err(Refusal::bad_request)?;
     // The API server compares with an object that has its defaults.
-    let defaults = view
-        .schema
-        .default(&mut written.fields)
-        .and_then(|()| before.as_mut().map_or(Ok(()), |before| view.schema.default(before)));
-    let causes = match defaults {
-        Ok(()) => view.schema.validate(&written.fields, before.as_ref()),
+    let causes = match before.as_mut().map_or(Ok(()), |before| view.schema.default(before)) {
+        Ok(()) => view.schema.admit(Vec::new(), &mut written.fields, before.as_ref()),
         Err(cause) => vec![cause],
     };
     if !causes.is_empty() {

@@ -209,8 +209,7 @@ pub fn kept(
     if let Some(changed) = numbers::changed(object, &shown.clone().into()) {
         return Err(broken(Law::Exact, changed.to_string()).shown(&written));
     }
-    let filled = view.shown.default(&mut written);
-    filled.and_then(|()| view.fits(&written)).map_err(|cause| {
+    view.admit(&mut written).map_err(|cause| {
         broken(Law::Fitting, format!("{}: {}", cause.field, cause.message)).shown(&written)
     })?;
     if !view.manifest.is_writable() {

@@ -204,7 +204,7 @@ fn writes<'a>(
             Some(current) => view.whole(current, &fields),
             None => view.whole(&serde_json::json!({"metadata": metadata}), &fields),
         };
-        view.shown.default(&mut written).and_then(|()| view.fits(&written)).ok()?;
+        view.admit(&mut written).ok()?;
         Some((written, current))
     })
 }

@@ -43,7 +43,7 @@ impl<'a> ViewGuest<'a> {
             let message = format!("the module has no view {name}; it has: {}", names.join(", "));
             Failure::terminal(reasons::INVALID, message).at("view")
         })?;
-        config_schema::supports_views(module.manifest()).map_err(Failure::from)?.check(&config)?;
+        config_schema::supports_views(module.manifest())?.check(&config)?;
         let view = View::new(manifest, crds)?;
         Ok(Self { view, module, config, trapped: RefCell::default() })
     }

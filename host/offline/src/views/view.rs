@@ -103,20 +103,24 @@ impl View<'_> {
         self.custom.as_ref().is_none_or(|structural| structural.validate(object, None).is_empty())
     }
 
-    /// Whether an object is one of the view: it has no field that the schema does not have, and every value is allowed.
+    /// Sets the defaults of an object, and finds whether it is one of the view: it has no field that the schema does not have, and every
+    /// value is allowed.
     ///
     /// # Errors
     /// The first thing that is wrong with it, by its field.
-    pub(crate) fn fits(&self, object: &Value) -> Result<(), Cause> {
-        let mut object = object.clone();
+    pub(crate) fn admit(&self, object: &mut Value) -> Result<(), Cause> {
+        let mut own = object.clone();
         if self.is_of_documents() {
-            without_host_fields(&mut object);
+            without_host_fields(&mut own);
         }
-        if let Some(field) = self.shown.prune(&mut object.clone()).into_iter().next() {
-            let message = "the schema has no such field".to_owned();
-            return Err(Cause { field, message, ..Cause::default() });
+        let unknown = self.shown.prune(&mut own.clone()).into_iter().next();
+        let message = "the schema has no such field".to_owned();
+        let unknown = unknown.map(|field| Cause { field, message, ..Cause::default() });
+        let causes = self.shown.admit(Vec::new(), &mut own, None);
+        if let (Some(fields), Value::Object(own)) = (object.as_object_mut(), own) {
+            fields.extend(own);
         }
-        self.shown.validate(&object, None).into_iter().next().map_or(Ok(()), Err)
+        unknown.into_iter().chain(causes).next().map_or(Ok(()), Err)
     }
 
     /// Whether the view shows documents, and not objects.
@@ -191,12 +195,10 @@ impl View<'_> {
 
     /// What somebody writes, as the gateway hands it on. It may leave out its kind.
     pub(crate) fn written_object(&self, object: &Value) -> Result<Value, String> {
-        let mut object = match &self.manifest.shown {
-            Some(shown) => of_kind(object, &shown.kind(), "store.object")?,
-            None => object.clone(),
-        };
-        self.shown.default(&mut object).map_err(|cause| format!("store.object: {}", cause.message))?;
-        Ok(object)
+        match &self.manifest.shown {
+            Some(shown) => of_kind(object, &shown.kind(), "store.object"),
+            None => Ok(object.clone()),
+        }
     }
 
     /// The object of the backing kind after a write of which the guest stores this, as an API server would then have it.

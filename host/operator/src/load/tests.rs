@@ -78,8 +78,8 @@ fn a_module_whose_views_have_a_config_that_this_host_cannot_check_is_refused() {
     let manifest = fixtures::views::manifest("toy").replacen('{', schema, 1);
     let bytes = fixtures::views::serves(&manifest, Outcome::Trap, Outcome::Trap);
     let module = engine().load(&bytes, None).expect("a module");
-    let refused = supported((module.guest(), module.views())).err().expect("it is refused");
-    assert_eq!(refused.failure.reason, reasons::CONFIG_SCHEMA_INVALID);
+    let failure = supported((module.guest(), module.views())).err().expect("it is refused");
+    assert_eq!(failure.reason, reasons::CONFIG_SCHEMA_INVALID);
 }
 
 #[test]

@@ -5,9 +5,9 @@ use serde_json::Value;
 
 /// There are no steps left.
 #[derive(Debug)]
-pub(super) struct OutOfSteps;
+pub(crate) struct OutOfSteps;
 
-pub(super) type Counted<T = ()> = Result<T, OutOfSteps>;
+pub(crate) type Counted<T = ()> = Result<T, OutOfSteps>;
 
 /// The bytes of a text that are read in a step.
 const BYTES_A_STEP: usize = 16;

@@ -198,9 +198,7 @@ impl Walk {
         self.nodes += 1 + values + words.required.len() + words.list_keys.len() + rules;
         if self.nodes > self.bounds.nodes {
             let most = self.bounds.nodes;
-            return Err(
-                place.unsupported(&format!("more than {most} schemas, names, values of enum and rules"))
-            );
+            return Err(place.excess(&format!("more than {most} schemas, names, values of enum and rules")));
         }
         Ok(())
     }
@@ -212,13 +210,13 @@ impl Walk {
         }
         let Bounds { patterns, pattern_bytes, .. } = self.bounds;
         if self.patterns.len() > patterns {
-            return Err(place.unsupported(&format!("more than {patterns} different patterns")));
+            return Err(place.excess(&format!("more than {patterns} different patterns")));
         }
         match pattern::compile(text, pattern_bytes) {
             Ok(_) => Ok(()),
             Err(pattern::Refused::TooLarge) => {
                 let most = pattern_bytes >> 10;
-                Err(place.unsupported(&format!("a pattern of more than {most} KiB when it is compiled")))
+                Err(place.excess(&format!("a pattern of more than {most} KiB when it is compiled")))
             }
             Err(pattern::Refused::Unknown) => Err(place.unsupported(&format!("the pattern {text:?}"))),
         }
@@ -296,9 +294,14 @@ struct Place<'a>(&'a str);
 
 impl Place<'_> {
     fn unsupported(&self, what: &str) -> Unsupported {
-        match self.0 {
-            "" => Unsupported(format!("{what} in the schema")),
-            path => Unsupported(format!("{what} in {path} of the schema")),
-        }
+        let what = match self.0 {
+            "" => format!("{what} in the schema"),
+            path => format!("{what} in {path} of the schema"),
+        };
+        Unsupported { what, is_excess: false }
+    }
+
+    fn excess(&self, what: &str) -> Unsupported {
+        Unsupported { is_excess: true, ..self.unsupported(what) }
     }
 }

@@ -36,9 +36,6 @@ pub struct PintleStatus {
     /// Children that cannot have an owner reference to the root, because they are in other namespaces or cluster-scoped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inventory: Vec<ObjectRef>,
-    /// Objects with a patch of this root that the host must remove in the end.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub patched: Vec<ObjectRef>,
     /// The uids of Pods that the host must evict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evicting: Vec<String>,

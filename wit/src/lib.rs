@@ -41,7 +41,7 @@ pub use manifest::{ChildKind, Manifest, NeedKind, PatchKind, limits as manifest_
 pub use request::{Cause, Host, NeedAnswer, Refusal, Request, capabilities};
 pub use response::{
     Child, Event, EventType, Eviction, EvictionMode, Evictions, FieldEquals, GuestCondition, LabelSelector,
-    Need, ObjectsNeed, OnRelease, Patch, Readiness, Response, Select, SelectorOperator, SelectorRequirement,
+    Need, ObjectsNeed, Patch, Readiness, Response, Select, SelectorOperator, SelectorRequirement,
 };
 #[cfg(feature = "host")]
 pub use strict::{

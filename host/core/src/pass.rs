@@ -65,7 +65,6 @@ use freshness::Freshness;
 use guest::Asked;
 use key::Key;
 use needs::Needs;
-use patches::Patches;
 use recorded::Records;
 
 /// What is known at the start of a pass.
@@ -110,7 +109,8 @@ pub struct Pass {
     /// The answer in force, once the gate has allowed one.
     answer: Option<Answer>,
     records: Records,
-    patches: Patches,
+    /// Patches that were not accepted.
+    refused_patches: Vec<(ObjectRef, ApiError)>,
     charge: Charge,
     /// Evictions were not accepted, and are retried.
     eviction_failed: bool,
@@ -155,7 +155,7 @@ impl Pass {
             asked: Asked::default(),
             answer: None,
             records: Records::default(),
-            patches: Patches::default(),
+            refused_patches: Vec::new(),
             charge: Charge::default(),
             eviction_failed: false,
             events: Vec::new(),
@@ -202,8 +202,10 @@ impl Pass {
             (Awaited::Claims(indexes), Outcome::Claimed(results)) if indexes.len() == results.len() => {
                 self.claimed(&indexes, results)
             }
-            (Awaited::PatchTargets(tasks), Outcome::Inspected(found)) if tasks.len() == found.len() => {
-                self.patch_targets_read(tasks, found)
+            (Awaited::PatchTargets, Outcome::Inspected(found))
+                if self.wanted_patches().len() == found.len() =>
+            {
+                self.patch_targets_read(found)
             }
             (Awaited::Patches(due), Outcome::Patched(results)) if due.len() == results.len() => {
                 self.patches_written(due, results)
@@ -254,7 +256,6 @@ impl Pass {
                 Phase::Prune => self.prune(),
                 Phase::Remember => self.remember(),
                 Phase::CleanUp => self.clean_up(),
-                Phase::RemovePatches => self.remove_patches(),
                 Phase::Leave => self.leave(),
                 Phase::Status => self.write_status(),
                 Phase::Evictions => self.evict(),

@@ -106,7 +106,7 @@ words! {
     pub const SERVICE_TYPE_NOT_GRANTED: &str = "ServiceTypeNotGranted";
     /// A stamp is not the host's to set, or the guest's status or another stamp names it as well.
     pub const STAMP_INVALID: &str = "StampInvalid";
-    /// The root's CRD has no field in which the host could name what it is about to patch or evict.
+    /// The root's CRD has no field in which the host could name what it is about to evict.
     pub const STATUS_CANNOT_RECORD: &str = "StatusCannotRecord";
     /// The guest's status names a field that is the host's to write.
     pub const STATUS_FIELD_RESERVED: &str = "StatusFieldReserved";

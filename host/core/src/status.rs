@@ -72,17 +72,11 @@ impl StatusSchema {
         let parts = [
             ("unwatched", json!([{"apiVersion": "v1", "kind": "Secret", "name": "a"}])),
             ("inventory", json!([anywhere()])),
-            ("patched", json!([anywhere()])),
             ("evicting", json!(["uid"])),
         ];
         let parts =
             parts.into_iter().filter(|(part, value)| self.declares("pintle") && !self.keeps(part, value));
         fields.chain(parts.map(|(part, _)| format!("pintle.{part}"))).collect()
-    }
-
-    /// Whether the host can name in the status the patches that must be removed in the end.
-    pub fn takes_patched(&self) -> bool {
-        self.keeps("patched", &json!([anywhere()]))
     }
 
     /// Whether the host can name in the status the Pods that are being evicted.
@@ -258,21 +252,18 @@ mod tests {
 
     #[test]
     fn what_the_host_keeps_has_a_place_only_where_every_part_of_it_is_declared() {
-        let pintle = |patched: Value| {
-            let pintle = json!({"properties": {"patched": {"items": {"properties": patched}}}});
+        let pintle = |inventory: Value| {
+            let pintle = json!({"properties": {"inventory": {"items": {"properties": inventory}}}});
             StatusSchema::Declared(json!({"properties": {"pintle": pintle}}))
         };
         let all = pintle(json!({"apiVersion": {}, "kind": {}, "namespace": {}, "name": {}}));
-        assert!(all.takes_patched() && !all.takes_evicting());
-        let lacks =
-            ["observedGeneration", "conditions", "pintle.unwatched", "pintle.inventory", "pintle.evicting"];
+        assert!(!all.takes_evicting());
+        let lacks = ["observedGeneration", "conditions", "pintle.unwatched", "pintle.evicting"];
         assert_eq!(all.lacks(), lacks);
-        assert!(
-            !pintle(json!({"apiVersion": {}, "kind": {}, "name": {}})).takes_patched(),
-            "without namespace"
-        );
-        assert!(StatusSchema::Anything.takes_patched() && StatusSchema::Anything.lacks().is_empty());
-        assert!(!StatusSchema::Nothing.takes_patched() && !StatusSchema::Nothing.takes_evicting());
+        let short = pintle(json!({"apiVersion": {}, "kind": {}, "name": {}}));
+        assert!(short.lacks().contains(&"pintle.inventory".to_owned()), "without namespace");
+        assert!(StatusSchema::Anything.takes_evicting() && StatusSchema::Anything.lacks().is_empty());
+        assert!(!StatusSchema::Nothing.takes_evicting());
     }
 
     #[test]

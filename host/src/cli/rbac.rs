@@ -40,8 +40,8 @@ use declared::Declared;
 /// switches to another Module, give both: the roles are then for both. Children of kinds that only the old module has need its role until
 /// they are deleted. `status.childKinds` of the Reconciler names them.
 ///
-/// Patches and evictions need more than the role. The Reconciler must grant them. The CRD must have `status.pintle.patched` for
-/// patches that are removed later, and `status.pintle.evicting` for evictions. CRDs that `pintle build` generates have both.
+/// Patches and evictions need more than the role. The Reconciler must grant them. For evictions, the CRD must have
+/// `status.pintle.evicting`. CRDs that `pintle build` generates have it.
 ///
 /// The roles name resources by their plural. With a Module, the cluster is asked for it. For files, it is taken from `crd.yaml` beside
 /// the file or guessed from the kind. If it is wrong, set --plural.
@@ -219,7 +219,7 @@ fn role(
     let resource = plural(root);
     let rule = |group: &str, resources: &[String], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
     // A finalizer is a field of the root's metadata.
-    let sets_finalizer = manifest.finalizer || elsewhere || !manifest.patches.is_empty();
+    let sets_finalizer = manifest.finalizer || elsewhere;
     let mut of_roots = vec!["get", "list", "watch"];
     of_roots.extend(sets_finalizer.then_some("patch"));
     let mut rules = vec![

@@ -42,8 +42,7 @@ impl Pass {
             (None, Some(error), _) => Some(error.reason_word()),
             (None, None, Some(standing)) => Some(standing.refusal.reason.clone()),
             (None, None, None) => self
-                .patches
-                .refused
+                .refused_patches
                 .first()
                 .map(|(_, error)| error.reason_word())
                 .or_else(|| self.eviction_error().map(|(reason, _)| reason))
@@ -54,8 +53,7 @@ impl Pass {
             (None, Some(error), _) => Some(error.to_string()),
             (None, None, Some(standing)) => Some(standing.refusal.message.clone()),
             (None, None, None) => self
-                .patches
-                .refused
+                .refused_patches
                 .first()
                 .map(|(reference, error)| error.clone().about(reference).to_string())
                 .or_else(|| self.eviction_error().map(|(_, message)| message)),
@@ -97,7 +95,7 @@ impl Pass {
             None => {
                 let answer = self.answer.as_ref().map(|answer| &answer.allowed);
                 self.memory.refusals.blocking(answer).iter().any(|standing| standing.retry)
-                    || self.patches.refused.iter().any(|(_, error)| error.depends_on_others())
+                    || self.refused_patches.iter().any(|(_, error)| error.depends_on_others())
             }
         };
         if is_retried || self.waits_unseen() {

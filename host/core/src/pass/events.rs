@@ -85,7 +85,7 @@ impl Pass {
         };
         let refused = self.failure.is_some()
             || !self.memory.unlabelled.is_empty()
-            || !self.patches.refused.is_empty()
+            || !self.refused_patches.is_empty()
             || !self.memory.refusals.blocking(self.answer.as_ref().map(|answer| &answer.allowed)).is_empty();
         if !refused {
             self.memory.warned = None;

@@ -33,7 +33,6 @@ impl Pass {
         let mut wanted = self.finalizers.clone();
         set(&mut wanted, names::FINALIZER_GUEST, self.binding.manifest.finalizer);
         set(&mut wanted, names::FINALIZER_INVENTORY, self.has_children_elsewhere());
-        set(&mut wanted, names::FINALIZER_PATCHES, self.has_patches());
         (wanted != self.finalizers).then_some(wanted)
     }
 
@@ -99,9 +98,7 @@ impl Pass {
     }
 
     fn has_any(&self) -> bool {
-        [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY, names::FINALIZER_PATCHES]
-            .iter()
-            .any(|name| self.has(name))
+        [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY].iter().any(|name| self.has(name))
     }
 
     /// Removes all our finalizers.
@@ -109,7 +106,6 @@ impl Pass {
         let mut kept = self.finalizers.clone();
         kept.remove(names::FINALIZER_GUEST);
         kept.remove(names::FINALIZER_INVENTORY);
-        kept.remove(names::FINALIZER_PATCHES);
         self.set_finalizers(kept)
     }
 

@@ -95,8 +95,6 @@ pub(super) struct Memo {
     guest_status: Box<[u8]>,
     /// Whether the guest asked for evictions.
     pub(super) evicts: bool,
-    /// The patches that must be removed in the end.
-    pub(super) patched: Box<[ObjectRef]>,
 }
 
 /// A child as the last pass left it.
@@ -128,7 +126,6 @@ impl Memo {
         waiting: Option<u32>,
         unpruned: impl Iterator<Item = &'a Key>,
         answer: &Allowed,
-        patched: Vec<ObjectRef>,
     ) -> Self {
         let child = |wanted: Wanted<'_>| MemoChild {
             key: key_hash(wanted.key),
@@ -145,7 +142,6 @@ impl Memo {
             unpruned: unpruned.map(key_hash).collect(),
             guest_status: guest_status.into(),
             evicts: answer.evictions().is_some(),
-            patched: patched.into(),
         }
     }
 
@@ -284,11 +280,9 @@ impl RootMemory {
     pub fn bytes(&self) -> usize {
         let memo = self.memo.as_ref().map_or(0, |memo| {
             let rules = memo.children.iter().filter(|child| child.readiness.is_some()).count();
-            let patched = memo.patched.iter().map(|entry| size_of::<ObjectRef>() + entry.name.len());
             memo.children.len() * size_of::<MemoChild>()
                 + rules * size_of::<Readiness>()
                 + memo.guest_status.len()
-                + patched.sum::<usize>()
         });
         size_of::<Self>()
             + memo

@@ -1,4 +1,4 @@
-//! The objects that a root's status names: children that no watch shows, patches that must be removed, Pods that are being evicted.
+//! The objects that a root's status names: children that no watch shows, and Pods that are being evicted.
 //!
 //! A user who may write the status may write anything there. So an entry says where to look, and proves nothing. An entry that cannot
 //! name an object is ignored, because a name becomes a part of a path, and a kind becomes a request to the API server.
@@ -43,13 +43,6 @@ pub(super) fn inventory(root: &Value) -> Vec<ObjectRef> {
     all.filter(|entry| namespace.is_none() || entry.namespace.as_deref() != namespace).collect()
 }
 
-/// The objects that the root's status names because they carry a patch that must be removed.
-pub(super) fn patched(root: &Value) -> Vec<ObjectRef> {
-    let namespace = object::namespace(root);
-    let all = references(root, "patched", |entry: ObjectRef| entry).into_iter();
-    all.filter(|entry| namespace.is_none() || entry.namespace.as_deref() == namespace).collect()
-}
-
 /// The uids of the Pods that the root's status names because they are being evicted.
 pub(super) fn evicting(root: &Value) -> Vec<String> {
     let all = raw(root, "evicting").iter().take(RECORDED_MAX).filter_map(Value::as_str);
@@ -69,7 +62,7 @@ fn ignored(root: &Value) -> usize {
         "evicting" => evicting(root).len(),
         _ => references(root, list, |entry: ObjectRef| entry).len(),
     };
-    let lists = ["unwatched", "inventory", "patched", "evicting"].into_iter();
+    let lists = ["unwatched", "inventory", "evicting"].into_iter();
     lists
         .map(|list| (list, raw(root, list).len()))
         .filter(|(_, all)| *all > 0)
@@ -104,8 +97,6 @@ fn references<T: DeserializeOwned>(
 pub(super) struct Records {
     /// Children of kinds that are not watched, and in other namespaces.
     pub(super) children: Vec<ObjectRef>,
-    /// Patches that must be removed in the end are named too.
-    pub(super) patches: bool,
     /// The status was written for that, so it must be written at the end whatever the root shows.
     pub(super) written: bool,
 }

@@ -91,6 +91,6 @@ impl Pass {
             Some(Wanted { key, live: self.live.get(key)?, stage, readiness })
         });
         let unwanted = self.live.keys().filter(|key| waiting.is_some() && !wanted.contains(key));
-        Some(Memo::of(self.asked.hash, children, waiting, unwanted, &answer.allowed, self.patched()))
+        Some(Memo::of(self.asked.hash, children, waiting, unwanted, &answer.allowed))
     }
 }

@@ -52,21 +52,9 @@ impl Pass {
             // The CRD has no place for it. The condition `StatusSchemaIncomplete` of the Reconciler reports that.
             return Flow::Again;
         }
-        self.write_record(status)
-    }
-
-    fn write_record(&mut self, status: Value) -> Flow {
         self.records.written = true;
         self.counts.status_writes += 1;
         self.ask_for(Awaited::Record, self.status_write(status))
-    }
-
-    /// Names in the status the patches that must be removed in the end, before they are applied. The gate has checked that the CRD has a
-    /// place for them.
-    pub(super) fn record_patches(&mut self) -> Flow {
-        self.records.patches = true;
-        let status = self.status_on_the_way();
-        self.write_record(status)
     }
 
     /// Objects were named in the status. Otherwise nothing may be written, or nobody would know where to look.
@@ -333,7 +321,6 @@ impl Pass {
                 module_digest: changed_by.or(recorded_digest).map(Into::into),
                 unwatched: unwatched.iter().map(unwatched_child).collect(),
                 inventory,
-                patched: self.patched(),
                 evicting: self.evicting(),
             }),
         };

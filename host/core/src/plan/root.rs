@@ -213,9 +213,6 @@ fn change(
             change.diff = render(reference, None, explained.after.as_ref());
         }
         Change::Update | Change::Adopt => {
-            // A patch that is taken away sends nothing but the object's names.
-            let nothing = Value::Object(serde_json::Map::new());
-            let sent = if sent.is_null() { &nothing } else { sent };
             let mut explained = explain(live, Some(sent), entry);
             hide(&mut explained, mask);
             change.diff = render(reference, explained.before.as_ref(), explained.after.as_ref());

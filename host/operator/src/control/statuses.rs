@@ -460,9 +460,7 @@ fn holds_roots(state: &State, object: &api::Reconciler, verdict: &Verdict) -> Op
     let is_deleting = object.metadata.deletion_timestamp.is_some();
     match verdict {
         Verdict::Work(in_force)
-            if in_force.guest.manifest().finalizer
-                || !in_force.guest.manifest().patches.is_empty()
-                || object.spec.grants.reaches_elsewhere() =>
+            if in_force.guest.manifest().finalizer || object.spec.grants.reaches_elsewhere() =>
         {
             Some(true)
         }

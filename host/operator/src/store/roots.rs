@@ -154,8 +154,7 @@ fn is_ready(root: &Value) -> bool {
 const KIND_BYTES_MAX: usize = 63;
 
 /// The finalizers that we put on roots.
-pub(crate) const FINALIZERS_OF_ROOTS: [&str; 3] =
-    [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY, names::FINALIZER_PATCHES];
+pub(crate) const FINALIZERS_OF_ROOTS: [&str; 2] = [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY];
 
 /// The kinds of children that a root's status names because these kinds are not watched: no more than a manifest has, and none that is too
 /// long, since whoever may write the status may write anything there.

@@ -126,9 +126,8 @@ impl Driver {
         match self.choose(12) {
             9 => Ok(Response { needs: self.needs(), ..answer(vec![config_map("page", text)]) }),
             10 => {
-                let on_release = if self.choose(2) == 0 { "Remove" } else { "Leave" };
                 let mut powers = json!({"apiVersion": "guest.pintle.dev/v1",
-                    "patches": [{"onRelease": on_release, "object": {
+                    "patches": [{"object": {
                         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "theirs"}, "spec": {"replicas": port}}}],
                     "evictions": {"oneAtATime": self.choose(2) == 0, "pods": [{"name": "p1", "uid": "uid-1"}, {"name": "p2", "uid": "uid-2"}]},
                     "status": {"count": self.choose(3)}, "stamps": {"at": "count"}, "finalized": self.choose(4) == 0});
@@ -434,10 +433,7 @@ proptest! {
             root["status"]["pintle"]["unwatched"] = json!([entry("keys"), entry("old-keys")]);
             let entry = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "stock", "name": name});
             root["status"]["pintle"]["inventory"] = json!([entry("shelf"), entry("old-shelf")]);
-            root["status"]["pintle"]["patched"] = json!([
-                {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shops", "name": "once"}]);
-            root["metadata"]["finalizers"] =
-                json!(["pintle.dev/guest", "pintle.dev/inventory", "pintle.dev/patches"]);
+            root["metadata"]["finalizers"] = json!(["pintle.dev/guest", "pintle.dev/inventory"]);
         }
         if deleting {
             root["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z".into();

@@ -35,7 +35,7 @@ pub mod worlds;
 #[cfg(feature = "host")]
 pub use bounded::bounded;
 pub use failure::{Failure, reasons};
-pub use host_status::{Condition, ConditionStatus, HostStatus, PintleStatus, UnwatchedChild};
+pub use host_status::{Condition, ConditionStatus, HostStatus, PintleStatus};
 pub use kind::{Kind, ObjectRef};
 pub use manifest::{ChildKind, Manifest, NeedKind, PatchKind, limits as manifest_limits};
 pub use request::{Cause, Host, NeedAnswer, Refusal, Request, capabilities};

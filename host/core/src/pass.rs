@@ -255,7 +255,6 @@ impl Pass {
                 Phase::Patches => self.apply_patches(),
                 Phase::Prune => self.prune(),
                 Phase::Remember => self.remember(),
-                Phase::CleanUp => self.clean_up(),
                 Phase::Leave => self.leave(),
                 Phase::Status => self.write_status(),
                 Phase::Evictions => self.evict(),
@@ -324,18 +323,9 @@ impl Pass {
         object::uid(&self.root)
     }
 
-    /// Whether the root provably owns an object: by its controller reference, or, where an owner reference is not possible, by a label
-    /// that our own apply set.
+    /// Whether the root provably owns an object.
     fn owns(&self, child: &Observed) -> bool {
         child.is_owned_by(self.uid())
-            || self.is_elsewhere(&child.reference) && child.is_labelled_by(self.uid())
-    }
-
-    /// Whether an object is in another namespace than the root, so that it cannot have an owner reference to it. A root of cluster
-    /// scope can own objects everywhere.
-    fn is_elsewhere(&self, child: &ObjectRef) -> bool {
-        let root = object::namespace(&self.root);
-        root.is_some() && child.namespace.as_deref() != root
     }
 }
 

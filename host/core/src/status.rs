@@ -70,8 +70,7 @@ impl StatusSchema {
     pub fn lacks(&self) -> Vec<String> {
         let fields = HOST_STATUS.into_iter().filter(|field| !self.declares(field)).map(Into::into);
         let parts = [
-            ("unwatched", json!([{"apiVersion": "v1", "kind": "Secret", "name": "a"}])),
-            ("inventory", json!([anywhere()])),
+            ("unwatched", json!([{"apiVersion": "v1", "kind": "Secret", "namespace": "a", "name": "a"}])),
             ("evicting", json!(["uid"])),
         ];
         let parts =
@@ -97,11 +96,6 @@ impl StatusSchema {
             Self::Declared(schema) => !matches!(below(schema, field), Below::Undeclared),
         }
     }
-}
-
-/// An object reference that has every field.
-fn anywhere() -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "a"})
 }
 
 enum Below<'a> {
@@ -252,16 +246,16 @@ mod tests {
 
     #[test]
     fn what_the_host_keeps_has_a_place_only_where_every_part_of_it_is_declared() {
-        let pintle = |inventory: Value| {
-            let pintle = json!({"properties": {"inventory": {"items": {"properties": inventory}}}});
+        let pintle = |unwatched: Value| {
+            let pintle = json!({"properties": {"unwatched": {"items": {"properties": unwatched}}}});
             StatusSchema::Declared(json!({"properties": {"pintle": pintle}}))
         };
         let all = pintle(json!({"apiVersion": {}, "kind": {}, "namespace": {}, "name": {}}));
         assert!(!all.takes_evicting());
-        let lacks = ["observedGeneration", "conditions", "pintle.unwatched", "pintle.evicting"];
+        let lacks = ["observedGeneration", "conditions", "pintle.evicting"];
         assert_eq!(all.lacks(), lacks);
         let short = pintle(json!({"apiVersion": {}, "kind": {}, "name": {}}));
-        assert!(short.lacks().contains(&"pintle.inventory".to_owned()), "without namespace");
+        assert!(short.lacks().contains(&"pintle.unwatched".to_owned()), "without namespace");
         assert!(StatusSchema::Anything.takes_evicting() && StatusSchema::Anything.lacks().is_empty());
         assert!(!StatusSchema::Nothing.takes_evicting());
     }

@@ -20,11 +20,6 @@ impl Wake {
         self.retry = self.retry.max(Some(at_least));
     }
 
-    /// Whether there is a retry.
-    pub(super) fn is_retry(self) -> bool {
-        self.retry.is_some()
-    }
-
     /// After this long.
     pub(super) fn after(&mut self, wait: impl Into<Option<Duration>>) {
         self.again = self.again.into_iter().chain(wait.into()).min();

@@ -29,8 +29,6 @@ pub(super) enum Phase {
     Prune,
     /// Remembers what the next pass needs to know.
     Remember,
-    /// Deletes the children of a root that is being deleted, where no garbage collector does.
-    CleanUp,
     /// Removes our finalizers from a root that may go.
     Leave,
     /// Writes the status.
@@ -57,7 +55,6 @@ impl Phase {
             Self::Patches => Self::Prune,
             Self::Prune => Self::Remember,
             Self::Remember => Self::Status,
-            Self::CleanUp => Self::Leave,
             // A root that may go has no status to write.
             Self::Leave => Self::Events,
             Self::Status => Self::Evictions,

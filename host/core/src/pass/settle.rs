@@ -49,7 +49,7 @@ impl Pass {
             self.memory.memo = if only_waits { self.memo(waiting) } else { None };
             // A namespace that is being deleted accepts no new children. That must not hold up a guest that has finished.
             let is_done = self.is_finalized() && self.unsure.is_none();
-            return Flow::To(if is_done { Phase::CleanUp } else { Phase::Status });
+            return Flow::To(if is_done { Phase::Leave } else { Phase::Status });
         }
         Flow::Done
     }
@@ -66,7 +66,7 @@ impl Pass {
             self.answer = Some(answer);
         }
         self.memory.memo = self.memo(None);
-        if self.is_finalized() { Flow::To(Phase::CleanUp) } else { Flow::Done }
+        if self.is_finalized() { Flow::To(Phase::Leave) } else { Flow::Done }
     }
 
     /// Whether the guest of a root that is being deleted has nothing left to clean up.

@@ -153,9 +153,6 @@ fn is_ready(root: &Value) -> bool {
 /// The longest name of a kind, in bytes.
 const KIND_BYTES_MAX: usize = 63;
 
-/// The finalizers that we put on roots.
-pub(crate) const FINALIZERS_OF_ROOTS: [&str; 2] = [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY];
-
 /// The kinds of children that a root's status names because these kinds are not watched: no more than a manifest has, and none that is too
 /// long, since whoever may write the status may write anything there.
 fn unwatched_kinds(root: &Value) -> Vec<&str> {
@@ -318,7 +315,7 @@ impl Roots {
             written: written.unwrap_or(0),
             listed: list.map_or(0, |list| list.list),
             ready: is_ready(&live),
-            held: object::has_finalizer(&live, &FINALIZERS_OF_ROOTS),
+            held: object::has_finalizer(&live, &[names::FINALIZER_GUEST]),
             failing: None,
             since_swap: SinceSwap::default(),
             unjudged: list.is_some(),

@@ -27,7 +27,6 @@ mod flow;
 mod freshness;
 mod guest;
 mod key;
-mod labels;
 mod memory;
 mod needs;
 mod patches;

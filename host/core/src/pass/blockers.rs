@@ -60,7 +60,6 @@ impl Pass {
             add(&word(&reason, reasons::PATCH_REFUSED), message, !error.depends_on_others());
         }
         blockers.extend(self.eviction_blocker());
-        blockers.extend(self.label_blocker());
         let mut add = |reason: &str, message: String, terminal: bool| {
             blockers.push(Blocker {
                 reason: reason.into(),

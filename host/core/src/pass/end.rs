@@ -40,8 +40,7 @@ impl Pass {
                 .refused_patches
                 .first()
                 .map(|(_, error)| error.reason_word())
-                .or_else(|| self.eviction_error().map(|(reason, _)| reason))
-                .or_else(|| self.label_blocker().map(|blocker| blocker.reason)),
+                .or_else(|| self.eviction_error().map(|(reason, _)| reason)),
         };
         let message = match (&self.failure, &self.unsure, refused.first()) {
             (Some(failure), ..) => Some(failure.to_string()),
@@ -99,7 +98,6 @@ impl Pass {
         wake.after(self.is_to_follow_patches().then_some(Duration::ZERO));
         wake.after(self.needs.again);
         wake.after(self.calm_at());
-        wake.after(self.labels_again());
         wake
     }
 

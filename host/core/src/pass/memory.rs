@@ -1,17 +1,14 @@
 //! [`RootMemory`]: what a pass over a root keeps in memory for the next pass.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    mem::size_of,
-};
+use std::{collections::BTreeSet, mem::size_of};
 
 use jiff::Timestamp;
 use pintle_wit::{GuestCondition, Need, ObjectRef, Readiness, names};
 use serde_json::{Map, Value};
 
 use super::{
-    binding::Binding, breaker::Breaker, events::Tokens, evictions::Evicted, key::Key, labels::Unlabelled,
-    needs::Settling, refusals::Refusals,
+    binding::Binding, breaker::Breaker, events::Tokens, evictions::Evicted, key::Key, needs::Settling,
+    refusals::Refusals,
 };
 use crate::{
     desired::hash_parts,
@@ -38,8 +35,6 @@ pub struct RootMemory {
     pub(super) read: BTreeSet<ObjectRef>,
     /// Children of kinds that no cache shows, as they were last seen.
     unwatched: Vec<Kept>,
-    /// Children that lost our labels when they were written.
-    pub(super) unlabelled: BTreeMap<Key, Unlabelled>,
     /// The breaker, which slows a root that keeps changing.
     pub(super) breaker: Breaker,
     /// When the status was written last.

@@ -61,10 +61,6 @@ impl Pass {
 
     /// Every child is as the answer wants it. Remembers what the next pass needs to know.
     pub(super) fn remember(&mut self) -> Flow {
-        if let Some(answer) = self.answer.take() {
-            self.forget_unlabelled(&answer);
-            self.answer = Some(answer);
-        }
         self.memory.memo = self.memo(None);
         if self.is_finalized() { Flow::To(Phase::Leave) } else { Flow::Done }
     }

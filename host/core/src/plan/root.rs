@@ -21,9 +21,10 @@ pub type Live<'a> = &'a dyn Fn(&ObjectRef) -> Option<&'a Value>;
 pub type Render<'a> = &'a dyn Fn(&ObjectRef, Option<&Value>, Option<&Value>) -> String;
 
 /// The reasons of a root's Ready that tell of a refusal: those of this host, and the words of the API server.
-const REFUSALS: [&str; 14] = [
+const REFUSALS: [&str; 15] = [
     reasons::ADOPTION_CONFLICT,
     reasons::CHILD_REFUSED,
+    reasons::LABEL_REMOVED,
     reasons::PATCH_CONFLICT,
     reasons::PATCH_REFUSED,
     reasons::INVALID,

@@ -361,14 +361,13 @@ impl Roots {
         }
     }
 
-    fn forget(&mut self, name: &NameHash) -> Option<Uid> {
-        let (_, root) = self.table.remove(name)?;
+    fn forget(&mut self, name: &NameHash) {
+        let Some((_, root)) = self.table.remove(name) else { return };
         self.kept_bytes -= root.object.len();
         self.by_uid.remove(&root.uid);
         if let Some(of_kind) = self.kinds.get_mut(&*root.kind) {
             of_kind.count(&root, -1);
         }
-        Some(root.uid)
     }
 
     pub(crate) fn list_begins(&mut self) -> ListMark {
@@ -376,11 +375,11 @@ impl Roots {
         ListMark { writes: self.writes, list: self.lists }
     }
 
-    /// Forgets every root of a kind that a complete list did not show; returns their uids.
-    pub(crate) fn list_ended(&mut self, kind: &Kind, mark: ListMark) -> Vec<Uid> {
+    /// Forgets every root of a kind that a complete list did not show.
+    pub(crate) fn list_ended(&mut self, kind: &Kind, mark: ListMark) {
         self.forget_where(|root| {
             *root.kind == *kind && root.listed != mark.list && root.written <= mark.writes
-        })
+        });
     }
 
     /// Forgets a whole kind.
@@ -389,7 +388,7 @@ impl Roots {
         self.kinds.remove(kind);
     }
 
-    fn forget_where(&mut self, is_gone: impl Fn(&Root) -> bool) -> Vec<Uid> {
+    fn forget_where(&mut self, is_gone: impl Fn(&Root) -> bool) {
         let gone: Vec<NameHash> = self
             .table
             .rows
@@ -397,9 +396,8 @@ impl Roots {
             .filter(|(_, root)| is_gone(root))
             .map(|(_, root)| root.name_hash())
             .collect();
-        let gone = gone.iter().filter_map(|name| self.forget(name)).collect();
+        gone.iter().for_each(|name| self.forget(name));
         self.names.forget_unused();
-        gone
     }
 
     /// Forgets the memory of passes, for every root, and what this host made of the swap before.

@@ -2,7 +2,7 @@
 
 mod world;
 
-use pintle_guest::{EvictionMode, Guest, Need, OnRelease, Value, json, serde_json};
+use pintle_guest::{EvictionMode, Guest, Need, Value, json, serde_json};
 
 use crate::ConfigMonitor;
 use world::{World, condition, config_map, deployment, evicted, patched, pod, workload};
@@ -34,7 +34,6 @@ fn another_content_annotates_the_pod_template_once_and_says_so() {
         response.patches[0].object["spec"],
         json!({"template": {"metadata": {"annotations": {"magalix.com/config-hash-flakapp-config-monitor": stamp}}}})
     );
-    assert_eq!(response.patches[0].on_release, OnRelease::Leave);
     assert_eq!(response.status["restartCount"], 1);
     assert_eq!(response.stamps["lastRestartTime"], "restartCount");
     assert_eq!(response.events[0].reason, "ConfigChanged");

@@ -3,9 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use pintle_guest::{
-    GuestCondition, Needs, ObjectsNeed, OnRelease, Patch, Response, Rollout, Value, json, sha256_hex,
-};
+use pintle_guest::{GuestCondition, Needs, ObjectsNeed, Patch, Response, Rollout, Value, json, sha256_hex};
 
 use crate::{
     Change, RESTARTABLE, pods,
@@ -147,7 +145,7 @@ fn patch(workload: &Workload, annotation: &str) -> Patch {
         "metadata": {"name": workload.name},
         "spec": {"template": {"metadata": {"annotations": {annotation: workload.annotation}}}},
     });
-    Patch { object, on_release: OnRelease::Leave }
+    Patch { object }
 }
 
 /// The annotation of a ConfigMonitor: several may be about one workload, so each has its own.

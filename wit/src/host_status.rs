@@ -30,31 +30,12 @@ pub struct PintleStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module_digest: Option<String>,
     /// Children of kinds that the host may not watch, so that it knows where to look. Only the owner reference on the object proves that it
-    /// is a child.
+    /// is a child. Without a namespace, it is in the root's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unwatched: Vec<UnwatchedChild>,
-    /// Children that cannot have an owner reference to the root, because they are in other namespaces or cluster-scoped.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub inventory: Vec<ObjectRef>,
-    /// Objects with a patch of this root that the host must remove in the end.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub patched: Vec<ObjectRef>,
+    pub unwatched: Vec<ObjectRef>,
     /// The uids of Pods that the host must evict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evicting: Vec<String>,
-}
-
-/// A child in the root's namespace, of a kind that the host may not watch.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct UnwatchedChild {
-    /// Group and version of the child's kind.
-    pub api_version: String,
-    /// The child's kind.
-    pub kind: String,
-    /// The child's name.
-    pub name: String,
 }
 
 /// A condition, as every Kubernetes tool reads it.

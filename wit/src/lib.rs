@@ -35,13 +35,13 @@ pub mod worlds;
 #[cfg(feature = "host")]
 pub use bounded::bounded;
 pub use failure::{Failure, reasons};
-pub use host_status::{Condition, ConditionStatus, HostStatus, PintleStatus, UnwatchedChild};
+pub use host_status::{Condition, ConditionStatus, HostStatus, PintleStatus};
 pub use kind::{Kind, ObjectRef};
 pub use manifest::{ChildKind, Manifest, NeedKind, PatchKind, limits as manifest_limits};
 pub use request::{Cause, Host, NeedAnswer, Refusal, Request, capabilities};
 pub use response::{
     Child, Event, EventType, Eviction, EvictionMode, Evictions, FieldEquals, GuestCondition, LabelSelector,
-    Need, ObjectsNeed, OnRelease, Patch, Readiness, Response, Select, SelectorOperator, SelectorRequirement,
+    Need, ObjectsNeed, Patch, Readiness, Response, Select, SelectorOperator, SelectorRequirement,
 };
 #[cfg(feature = "host")]
 pub use strict::{

@@ -34,12 +34,6 @@ pub const FINALIZER_ROOTS: &str = "pintle.dev/roots";
 /// Finalizer on a root whose guest has something to clean up. The host removes it when the guest answers `finalized`.
 pub const FINALIZER_GUEST: &str = "pintle.dev/guest";
 
-/// Finalizer on a root with children in other namespaces, which no garbage collector deletes.
-pub const FINALIZER_INVENTORY: &str = "pintle.dev/inventory";
-
-/// Finalizer on a root with patches that must be removed when the root goes.
-pub const FINALIZER_PATCHES: &str = "pintle.dev/patches";
-
 /// Finalizer on a View while objects of its backing kind may have finalizers for the garbage collector's work on the view.
 pub const FINALIZER_VIEW: &str = "pintle.dev/view";
 

@@ -367,7 +367,8 @@ pub struct FieldEquals {
     pub equals: String,
 }
 
-/// A partial object to apply to an object that the root does not own. That object must exist.
+/// A partial object to apply to an object that the root does not own. That object must exist. The fields stay as they are when the guest
+/// stops sending the patch, and when the root is deleted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -375,19 +376,6 @@ pub struct Patch {
     /// The fields to set, with the apiVersion, kind and metadata.name of the object.
     #[serde(deserialize_with = "strict::value")]
     pub object: Value,
-    /// What happens to the fields when the guest stops sending the patch, or when its root is deleted.
-    pub on_release: OnRelease,
-}
-
-/// What happens to the fields of a patch that is no longer sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum OnRelease {
-    /// They are removed.
-    #[default]
-    Remove,
-    /// They stay as they are.
-    Leave,
 }
 
 /// Pods to evict.

@@ -9,9 +9,9 @@ use pintle_core::{
     object,
     readiness::{self, Ready as Rule},
 };
-use pintle_wit::{ConditionStatus, Kind, names};
+use pintle_wit::{ConditionStatus, Kind, ObjectRef, names};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
@@ -155,11 +155,12 @@ async fn list(call: Call) -> Result<Response, Problem> {
     let known: BTreeSet<(String, String)> =
         items.iter().map(|child: &Child| (child.kind.clone(), child.name.clone())).collect();
     let missing =
-        unwatched.into_iter().filter(|(kind, name)| !known.contains(&(kind.kind.clone(), name.clone())));
-    for (kind, name) in missing.take(CHILDREN_MAX) {
-        match by_name(caller, &kind, scope, &name, uid).await {
+        unwatched.into_iter().filter(|child| !known.contains(&(child.kind.clone(), child.name.clone())));
+    for child in missing.take(CHILDREN_MAX) {
+        let (kind, namespace) = (child.kind(), scope.or(child.namespace.as_deref()));
+        match by_name(caller, &kind, namespace, &child.name, uid).await {
             Ok(found) => items.extend(found),
-            Err(problem) => unread.push(UnreadKind::new(kind, format!("{name}: {}", problem.detail))),
+            Err(problem) => unread.push(UnreadKind::new(kind, format!("{}: {}", child.name, problem.detail))),
         }
     }
     let order = |Child { kind, api_version, namespace, name, .. }: &Child| {
@@ -184,13 +185,10 @@ fn child_kinds(reconcilers: &[Value], root: &Value) -> BTreeSet<Kind> {
 }
 
 /// The children that a root names itself, since they are not watched.
-fn unwatched(root: &Value) -> Vec<(Kind, String)> {
+fn unwatched(root: &Value) -> Vec<ObjectRef> {
     let named = root.pointer("/status/pintle/unwatched").and_then(Value::as_array);
-    let named = named.into_iter().flatten().filter_map(|child| {
-        let text = |key: &str| object::text(child, &[key]);
-        Some((Kind::new(text("apiVersion")?, text("kind")?), text("name")?.to_owned()))
-    });
-    named.filter(|(kind, _)| object::is_kind(kind)).collect()
+    let named = named.into_iter().flatten().filter_map(|child| ObjectRef::deserialize(child).ok());
+    named.filter(object::is_reference).collect()
 }
 
 fn is_secret(resource: &Resource) -> bool {

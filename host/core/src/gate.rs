@@ -15,9 +15,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use pintle_wit::{
-    Event, Evictions, Failure, GuestCondition, Kind, Manifest, ObjectRef, OnRelease, Readiness, Response,
-};
+use pintle_wit::{Event, Evictions, Failure, GuestCondition, Kind, Manifest, ObjectRef, Readiness, Response};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -175,7 +173,6 @@ impl AllowedChild {
 pub struct AllowedPatch {
     reference: ObjectRef,
     object: Value,
-    on_release: OnRelease,
     force: bool,
 }
 
@@ -191,10 +188,6 @@ impl AllowedPatch {
     /// Whether the fields are also set if somebody else has set them.
     pub fn force(&self) -> bool {
         self.force
-    }
-    /// Whether the fields are removed or stay when the answer no longer has the patch.
-    pub fn on_release(&self) -> OnRelease {
-        self.on_release
     }
 }
 

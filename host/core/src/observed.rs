@@ -105,8 +105,8 @@ impl Observed {
         self.controller.as_deref() == Some(root_uid)
     }
 
-    /// Whether this object carries the root's uid in a label that our own apply set. This is a proof only for an object that cannot have an
-    /// owner reference, because it is in another namespace than its root.
+    /// Whether this object has no controller and carries the root's uid in a label that our own apply set: it was made for this root, and
+    /// somebody has removed its owner reference. This is no proof for a deletion.
     pub fn is_labelled_by(&self, root_uid: &str) -> bool {
         self.controller.is_none() && self.owns_root_label && self.root_label.as_deref() == Some(root_uid)
     }

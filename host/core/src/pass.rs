@@ -27,7 +27,6 @@ mod flow;
 mod freshness;
 mod guest;
 mod key;
-mod labels;
 mod memory;
 mod needs;
 mod patches;
@@ -65,7 +64,6 @@ use freshness::Freshness;
 use guest::Asked;
 use key::Key;
 use needs::Needs;
-use patches::Patches;
 use recorded::Records;
 
 /// What is known at the start of a pass.
@@ -110,7 +108,8 @@ pub struct Pass {
     /// The answer in force, once the gate has allowed one.
     answer: Option<Answer>,
     records: Records,
-    patches: Patches,
+    /// Patches that were not accepted.
+    refused_patches: Vec<(ObjectRef, ApiError)>,
     charge: Charge,
     /// Evictions were not accepted, and are retried.
     eviction_failed: bool,
@@ -155,7 +154,7 @@ impl Pass {
             asked: Asked::default(),
             answer: None,
             records: Records::default(),
-            patches: Patches::default(),
+            refused_patches: Vec::new(),
             charge: Charge::default(),
             eviction_failed: false,
             events: Vec::new(),
@@ -202,8 +201,10 @@ impl Pass {
             (Awaited::Claims(indexes), Outcome::Claimed(results)) if indexes.len() == results.len() => {
                 self.claimed(&indexes, results)
             }
-            (Awaited::PatchTargets(tasks), Outcome::Inspected(found)) if tasks.len() == found.len() => {
-                self.patch_targets_read(tasks, found)
+            (Awaited::PatchTargets, Outcome::Inspected(found))
+                if self.wanted_patches().len() == found.len() =>
+            {
+                self.patch_targets_read(found)
             }
             (Awaited::Patches(due), Outcome::Patched(results)) if due.len() == results.len() => {
                 self.patches_written(due, results)
@@ -253,8 +254,6 @@ impl Pass {
                 Phase::Patches => self.apply_patches(),
                 Phase::Prune => self.prune(),
                 Phase::Remember => self.remember(),
-                Phase::CleanUp => self.clean_up(),
-                Phase::RemovePatches => self.remove_patches(),
                 Phase::Leave => self.leave(),
                 Phase::Status => self.write_status(),
                 Phase::Evictions => self.evict(),
@@ -323,18 +322,9 @@ impl Pass {
         object::uid(&self.root)
     }
 
-    /// Whether the root provably owns an object: by its controller reference, or, where an owner reference is not possible, by a label
-    /// that our own apply set.
+    /// Whether the root provably owns an object.
     fn owns(&self, child: &Observed) -> bool {
         child.is_owned_by(self.uid())
-            || self.is_elsewhere(&child.reference) && child.is_labelled_by(self.uid())
-    }
-
-    /// Whether an object is in another namespace than the root, so that it cannot have an owner reference to it. A root of cluster
-    /// scope can own objects everywhere.
-    fn is_elsewhere(&self, child: &ObjectRef) -> bool {
-        let root = object::namespace(&self.root);
-        root.is_some() && child.namespace.as_deref() != root
     }
 }
 

@@ -64,7 +64,7 @@ words! {
     pub const METADATA_RESERVED: &str = "MetadataReserved";
     /// A name is none that an object can have.
     pub const NAME_INVALID: &str = "NameInvalid";
-    /// A child or patch is in a namespace that is neither the root's nor granted, or has none where it needs one.
+    /// A child or patch is not in the root's namespace, or names none or one that is not granted where the root is of cluster scope.
     pub const NAMESPACE_FORBIDDEN: &str = "NamespaceForbidden";
     /// A need means nothing: it stands twice, or its name, time, namespace, selector or field is wrong.
     pub const NEED_INVALID: &str = "NeedInvalid";
@@ -106,7 +106,7 @@ words! {
     pub const SERVICE_TYPE_NOT_GRANTED: &str = "ServiceTypeNotGranted";
     /// A stamp is not the host's to set, or the guest's status or another stamp names it as well.
     pub const STAMP_INVALID: &str = "StampInvalid";
-    /// The root's CRD has no field in which the host could name what it is about to patch or evict.
+    /// The root's CRD has no field in which the host could name what it is about to evict.
     pub const STATUS_CANNOT_RECORD: &str = "StatusCannotRecord";
     /// The guest's status names a field that is the host's to write.
     pub const STATUS_FIELD_RESERVED: &str = "StatusFieldReserved";
@@ -254,8 +254,6 @@ words! {
     pub const KIND_TAKEN: &str = "KindTaken";
     /// A host has become the leader.
     pub const LEADER_ELECTION: &str = "LeaderElection";
-    /// A root was let go by `pintle.dev/release`, and something of it is left.
-    pub const LEFT_BEHIND: &str = "LeftBehind";
     /// The module is being loaded.
     pub const LOADING: &str = "Loading";
     /// Another module is in force for a Reconciler.

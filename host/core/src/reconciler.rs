@@ -46,7 +46,7 @@ pub struct KindGrant {
     pub api_version: String,
     /// The kinds.
     pub kinds: Vec<String>,
-    /// The namespaces in which they are granted besides the root's own.
+    /// The namespaces in which a root of cluster scope may have them. Those of other roots are in the root's namespace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
 }
@@ -172,7 +172,7 @@ impl Grants {
         self.evictions || self.pod_deletions
     }
 
-    /// Whether children of this kind are granted in this namespace, which is not the root's.
+    /// Whether a root of cluster scope may have children of this kind in this namespace.
     pub fn allows_child_in(&self, kind: &Kind, namespace: &str) -> bool {
         self.children.iter().any(|grant| {
             grant.api_version == kind.api_version
@@ -181,20 +181,18 @@ impl Grants {
         })
     }
 
-    /// The namespaces in which a root may have children of this kind: its own, and those that the grants name. For a root of cluster
-    /// scope without any, that is nowhere in particular.
+    /// The namespaces in which a root may have children of this kind: its own, or for a root of cluster scope those that the grants
+    /// name. Without any, that is nowhere in particular.
     pub fn namespaces_of<'a>(&'a self, kind: &Kind, own: Option<&'a str>) -> BTreeSet<Option<&'a str>> {
+        if own.is_some() {
+            return BTreeSet::from([own]);
+        }
         let grants = self.children.iter().filter(|grant| {
             grant.api_version == kind.api_version && grant.kinds.iter().any(|name| name == &kind.kind)
         });
-        let named = grants.flat_map(|grant| grant.namespaces.iter().map(String::as_str));
-        let all: BTreeSet<Option<&str>> = own.into_iter().chain(named).map(Some).collect();
-        if all.is_empty() { BTreeSet::from([None]) } else { all }
-    }
-
-    /// Whether any child may live in another namespace than its root.
-    pub fn reaches_elsewhere(&self) -> bool {
-        self.children.iter().any(|grant| !grant.namespaces.is_empty())
+        let named: BTreeSet<Option<&str>> =
+            grants.flat_map(|grant| grant.namespaces.iter().map(|name| Some(name.as_str()))).collect();
+        if named.is_empty() { BTreeSet::from([None]) } else { named }
     }
 
     /// What `manifest` asks for and no more: the grants of an offline run without a Reconciler.
@@ -327,12 +325,11 @@ mod tests {
             kinds: vec![kind.into()],
             namespaces: namespaces.iter().map(|name| (*name).into()).collect(),
         };
-        let grants =
-            Grants { children: vec![grant("A", &["x", "own"]), grant("B", &["y"])], ..Grants::default() };
+        let grants = Grants { children: vec![grant("A", &["x"]), grant("B", &["y"])], ..Grants::default() };
         let of = |kind: &str, own| {
             grants.namespaces_of(&Kind::new("v1", kind), own).into_iter().collect::<Vec<_>>()
         };
-        assert_eq!(of("A", Some("own")), [Some("own"), Some("x")]);
+        assert_eq!(of("A", Some("own")), [Some("own")]);
         assert_eq!(of("B", None), [Some("y")]);
         assert_eq!(of("C", None), [None], "nowhere in particular is everywhere");
     }

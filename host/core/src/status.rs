@@ -70,19 +70,12 @@ impl StatusSchema {
     pub fn lacks(&self) -> Vec<String> {
         let fields = HOST_STATUS.into_iter().filter(|field| !self.declares(field)).map(Into::into);
         let parts = [
-            ("unwatched", json!([{"apiVersion": "v1", "kind": "Secret", "name": "a"}])),
-            ("inventory", json!([anywhere()])),
-            ("patched", json!([anywhere()])),
+            ("unwatched", json!([{"apiVersion": "v1", "kind": "Secret", "namespace": "a", "name": "a"}])),
             ("evicting", json!(["uid"])),
         ];
         let parts =
             parts.into_iter().filter(|(part, value)| self.declares("pintle") && !self.keeps(part, value));
         fields.chain(parts.map(|(part, _)| format!("pintle.{part}"))).collect()
-    }
-
-    /// Whether the host can name in the status the patches that must be removed in the end.
-    pub fn takes_patched(&self) -> bool {
-        self.keeps("patched", &json!([anywhere()]))
     }
 
     /// Whether the host can name in the status the Pods that are being evicted.
@@ -103,11 +96,6 @@ impl StatusSchema {
             Self::Declared(schema) => !matches!(below(schema, field), Below::Undeclared),
         }
     }
-}
-
-/// An object reference that has every field.
-fn anywhere() -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "a"})
 }
 
 enum Below<'a> {
@@ -258,21 +246,18 @@ mod tests {
 
     #[test]
     fn what_the_host_keeps_has_a_place_only_where_every_part_of_it_is_declared() {
-        let pintle = |patched: Value| {
-            let pintle = json!({"properties": {"patched": {"items": {"properties": patched}}}});
+        let pintle = |unwatched: Value| {
+            let pintle = json!({"properties": {"unwatched": {"items": {"properties": unwatched}}}});
             StatusSchema::Declared(json!({"properties": {"pintle": pintle}}))
         };
         let all = pintle(json!({"apiVersion": {}, "kind": {}, "namespace": {}, "name": {}}));
-        assert!(all.takes_patched() && !all.takes_evicting());
-        let lacks =
-            ["observedGeneration", "conditions", "pintle.unwatched", "pintle.inventory", "pintle.evicting"];
+        assert!(!all.takes_evicting());
+        let lacks = ["observedGeneration", "conditions", "pintle.evicting"];
         assert_eq!(all.lacks(), lacks);
-        assert!(
-            !pintle(json!({"apiVersion": {}, "kind": {}, "name": {}})).takes_patched(),
-            "without namespace"
-        );
-        assert!(StatusSchema::Anything.takes_patched() && StatusSchema::Anything.lacks().is_empty());
-        assert!(!StatusSchema::Nothing.takes_patched() && !StatusSchema::Nothing.takes_evicting());
+        let short = pintle(json!({"apiVersion": {}, "kind": {}, "name": {}}));
+        assert!(short.lacks().contains(&"pintle.unwatched".to_owned()), "without namespace");
+        assert!(StatusSchema::Anything.takes_evicting() && StatusSchema::Anything.lacks().is_empty());
+        assert!(!StatusSchema::Nothing.takes_evicting());
     }
 
     #[test]

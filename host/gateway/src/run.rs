@@ -29,7 +29,7 @@ use crate::{
 /// # Errors
 /// When it cannot start: no API server, no engine, no address to listen on, no certificate in the files. When one of its tasks has died.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
-    let _ = flags.log.start();
+    flags.log.start();
     let identity = Flags::identity()?;
     let metrics = Arc::new(Metrics::default());
     let client = flags.connect.client_of(&identity, Arc::clone(&metrics) as Arc<dyn Observer>).await?;

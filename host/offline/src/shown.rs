@@ -26,7 +26,7 @@ pub struct Shown {
     /// The guest's events.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_json")]
     pub events: Option<Vec<Event>>,
-    /// The patches of objects that the root does not own: `object`, `onRelease`.
+    /// The patches of objects that the root does not own: `object`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<Value>,
     /// The Pods that are to go.
@@ -115,9 +115,7 @@ impl Shown {
             status: Some(allowed.status().clone()),
             conditions: Some(allowed.conditions().to_vec()),
             events: Some(allowed.events().to_vec()),
-            patches: patches
-                .map(|patch| json!({"object": patch.object(), "onRelease": patch.on_release()}))
-                .collect(),
+            patches: patches.map(|patch| json!({"object": patch.object()})).collect(),
             evictions: allowed.evictions().cloned(),
             needs: Some(needs),
             ..Self::default()

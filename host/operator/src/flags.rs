@@ -13,9 +13,6 @@ pub struct Flags {
     /// Address of /healthz, /readyz and /metrics
     #[arg(long, env = "PINTLE_BIND", default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
     pub(crate) bind: SocketAddr,
-    /// Loopback address of PUT /loglevel, which changes the log level. If omitted, it is not served
-    #[arg(long, env = "PINTLE_ADMIN_BIND", value_name = "ADDRESS")]
-    pub(crate) admin_bind: Option<SocketAddr>,
     /// Namespace of the host, with its key and the ConfigMaps of modules
     #[arg(long, env = "PINTLE_NAMESPACE", default_value = api::NAMESPACE, value_name = "NAME")]
     pub(crate) namespace: String,

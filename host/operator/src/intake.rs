@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use pintle_core::{Finished, Observed, Priority, Uid, object, observed};
+use pintle_core::{Finished, Observed, Priority, object, observed};
 use pintle_runtime::clock;
 use pintle_wit::{Kind, ObjectRef};
 use serde_json::Value;
@@ -77,17 +77,14 @@ impl Part for Roots {
         let mut state = shared.state();
         state.roots.remove(&key.kind, live);
         state.needed.forget(&(key.kind.clone(), RootKey::of(live)));
-        state.children.root_gone(&Uid::new(object::uid(live)));
         shared.tell_of_counts(&mut state, &key.kind);
         false
     }
 
     fn list_ended(&self, shared: &Shared, key: &WatchKey, marks: Marks) {
         let mut state = shared.state();
-        for uid in state.roots.list_ended(&key.kind, marks.roots) {
-            state.children.root_gone(&uid);
-        }
         let State { roots, needed, .. } = &mut *state;
+        roots.list_ended(&key.kind, marks.roots);
         needed.keep_roots(&key.kind, |root| roots.has(&key.kind, root));
         shared.tell_of_counts(&mut state, &key.kind);
     }

@@ -8,7 +8,6 @@
 //! - [`host`] puts the parts together, and [`run`](mod@run) makes a process of them.
 
 mod access;
-mod admin;
 mod bind;
 mod configs;
 mod control;

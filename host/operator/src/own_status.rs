@@ -24,10 +24,8 @@ const STEPS: [&str; 3] = [reasons::FETCHED, reasons::VERIFIED, reasons::COMPILED
 /// What helps where the host lacks a right that the guest of this Reconciler needs: a command to paste.
 fn apply_the_role(object: &api::Reconciler) -> String {
     let modules = Vec::from_iter(object.modules()).join(" ");
-    let grants = &object.spec.grants;
-    let elsewhere = if grants.reaches_elsewhere() { " --elsewhere" } else { "" };
-    let deletions = if grants.pod_deletions { " --pod-deletions" } else { "" };
-    format!("apply the guest's role: pintle rbac {modules}{elsewhere}{deletions} | kubectl apply -f -")
+    let deletions = if object.spec.grants.pod_deletions { " --pod-deletions" } else { "" };
+    format!("apply the guest's role: pintle rbac {modules}{deletions} | kubectl apply -f -")
 }
 
 /// The status of a Module. `users` are the Reconcilers and Views that want it or have it in force.

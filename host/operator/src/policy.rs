@@ -8,12 +8,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use pintle_api as api;
-use pintle_core::{Binding, account::AccountRule, reconciler::Grants};
+use pintle_core::{Binding, account::AccountRule};
 use pintle_engine::Guest;
 use pintle_kubernetes::Resource;
 use pintle_wit::{Failure, Kind};
 
-use super::{bind, state::State, store::RootKey};
+use super::{state::State, store::RootKey};
 
 /// What is in force for a Reconciler.
 #[derive(Clone)]
@@ -38,8 +38,6 @@ pub(crate) struct Active {
 pub(crate) struct Form {
     generation: i64,
     deleting: bool,
-    /// It has our finalizer, so that its roots may have one.
-    held: bool,
 }
 
 impl Form {
@@ -47,7 +45,6 @@ impl Form {
         Self {
             generation: object.metadata.generation.unwrap_or(0),
             deleting: object.metadata.deletion_timestamp.is_some(),
-            held: bind::may_hold_roots(object),
         }
     }
 
@@ -55,16 +52,6 @@ impl Form {
     pub(crate) fn generation(self) -> i64 {
         self.generation
     }
-}
-
-/// What a Reconciler grants now. Children in other namespaces need a finalizer on their root. Until our finalizer on the Reconciler says
-/// that its roots may have one, such children are not granted.
-pub(crate) fn grants(object: &api::Reconciler) -> Grants {
-    let mut grants = object.spec.grants.clone();
-    if grants.reaches_elsewhere() && !bind::may_hold_roots(object) {
-        grants.children.iter_mut().for_each(|grant| grant.namespaces.clear());
-    }
-    grants
 }
 
 impl Active {
@@ -113,7 +100,7 @@ impl Active {
         self.account = object.spec.account_rule();
         self.binding = Arc::new(Binding {
             generation: form.generation,
-            grants: grants(object),
+            grants: object.spec.grants.clone(),
             limits: object.spec.limits,
             ..(*self.binding).clone()
         });

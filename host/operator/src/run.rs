@@ -9,11 +9,7 @@ use pintle_modules::{Budget, Compilers, Report, Run, child, memory_limit};
 use pintle_runtime::{Spawner, clock, stop_signal};
 use tracing::info;
 
-use crate::{
-    Flags, Host, Metrics, RootLimits,
-    admin::{self, LogLevel},
-    server,
-};
+use crate::{Flags, Host, Metrics, RootLimits, server};
 
 /// All roots together take one in this many bytes of the memory of the process.
 const ROOTS_SHARE: u64 = 4;
@@ -23,11 +19,7 @@ const ROOTS_SHARE: u64 = 4;
 /// # Errors
 /// When it cannot start: no API server, no engine, no address to listen on.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
-    let level = LogLevel(flags.log.start());
-    let admin = match flags.admin_bind {
-        Some(address) => Some(admin::serve(address, level).await?),
-        None => None,
-    };
+    flags.log.start();
     let identity = flags.identity()?;
     let metrics = Arc::new(Metrics::default());
     let client = flags.connect.client_of(&identity, Arc::clone(&metrics) as Arc<dyn Observer>).await?;
@@ -81,9 +73,6 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         }
     };
     host.work_until(stopped).await?;
-    if let Some(admin) = admin {
-        admin.abort();
-    }
     info!("Stopped");
     Ok(())
 }

@@ -20,7 +20,7 @@ use slab::Slab;
 pub(crate) use children::Children;
 pub(crate) use failing::{Cause, Failures};
 pub use roots::RootLimits;
-pub(crate) use roots::{FINALIZERS_OF_ROOTS, PassEnd, Root, Roots, Unkept};
+pub(crate) use roots::{PassEnd, Root, Roots, Unkept};
 pub(crate) use tally::{Tally, since_swap};
 
 /// A root within its kind.

@@ -111,21 +111,12 @@ fn lighten(child: &mut Value, target: &Target) {
 
 /// The namespaces to list a kind in; one without a name stands for all of them.
 fn places(target: &Target, kind: &Kind, namespace: Option<&str>) -> BTreeSet<Option<String>> {
-    let own: Vec<&str> = match (&target.reconciler.spec.namespaces, namespace) {
-        (_, Some(namespace)) => vec![namespace],
-        (Namespaces::Listed(listed), None) => listed.iter().map(String::as_str).collect(),
-        _ => return BTreeSet::from([None]),
-    };
-    if target.binding.kinds.get(kind).is_some_and(|info| !info.namespaced) {
-        return BTreeSet::from([None]);
+    let is_namespaced = target.binding.kinds.get(kind).is_none_or(|info| info.namespaced);
+    match (&target.reconciler.spec.namespaces, namespace) {
+        (_, Some(namespace)) if is_namespaced => BTreeSet::from([Some(namespace.to_owned())]),
+        (Namespaces::Listed(listed), None) if is_namespaced => listed.iter().cloned().map(Some).collect(),
+        _ => BTreeSet::from([None]),
     }
-    let grants = &target.binding.grants;
-    let all = own.into_iter().flat_map(|own| {
-        let granted = grants.namespaces_of(kind, Some(own)).into_iter().map(|place| place.map(str::to_owned));
-        granted.chain([Some(own.to_owned())]).collect::<Vec<_>>()
-    });
-    let all: BTreeSet<Option<String>> = all.collect();
-    if all.contains(&None) { BTreeSet::from([None]) } else { all }
 }
 
 async fn list_kind(

@@ -4,11 +4,8 @@ use std::io::{self, IsTerminal};
 
 use tracing::Level;
 use tracing_subscriber::{
-    EnvFilter, Registry, filter::filter_fn, layer::SubscriberExt, reload, util::SubscriberInitExt,
+    EnvFilter, Registry, filter::filter_fn, layer::SubscriberExt, util::SubscriberInitExt,
 };
-
-/// What changes the log level while the process runs.
-pub type Handle = reload::Handle<EnvFilter, Registry>;
 
 /// The flags of logging.
 #[derive(Clone, Debug, clap::Args)]
@@ -50,20 +47,18 @@ fn says_the_host(target: &str, level: Level) -> bool {
 }
 
 impl LogFlags {
-    /// Starts logging, and returns what changes its level.
-    pub fn start(&self) -> Option<Handle> {
+    /// Starts logging.
+    pub fn start(&self) {
         let filter = EnvFilter::try_new(&self.level).unwrap_or_else(|_| EnvFilter::new("info"));
-        let (filter, level) = reload::Layer::new(filter);
         let logs = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(wants_colour());
         let registry = Registry::default()
             .with(filter)
             .with(filter_fn(|line| !says_the_host(line.target(), *line.level())));
         // A second initialisation is a test that runs two operators in one process; the first one's format stays.
-        let started = match self.format {
+        let _ = match self.format {
             LogFormat::Json => registry.with(logs.json().flatten_event(true)).try_init(),
             LogFormat::Text => registry.with(logs).try_init(),
         };
-        started.ok().map(|()| level)
     }
 }
 

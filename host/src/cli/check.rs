@@ -387,12 +387,10 @@ fn powers(manifest: &Manifest) -> Vec<[String; 2]> {
         .patches
         .iter()
         .map(|patch| format!("{} {}: {}", patch.api_version, patch.kind, patch.fields.join(", ")));
-    let in_crd = "(onRelease: Remove wants status.pintle.patched in the CRD)".to_owned();
-    let in_crd = (!manifest.patches.is_empty()).then_some(in_crd);
     let evictions = manifest.evictions.then(|| "Pods (wants status.pintle.evicting in the CRD)".to_owned());
     let rows = [
         row("Needs", needs.collect()),
-        row("Patches", patches.chain(in_crd).collect()),
+        row("Patches", patches.collect()),
         row("Evictions", evictions.into_iter().collect()),
     ];
     rows.into_iter().flatten().collect()
@@ -423,7 +421,7 @@ mod tests {
             said,
             [
                 "Needs: v1 Pod\nv1 Node by spec.a",
-                "Patches: apps/v1 Deployment: spec.replicas, spec.paused\n(onRelease: Remove wants status.pintle.patched in the CRD)",
+                "Patches: apps/v1 Deployment: spec.replicas, spec.paused",
                 "Evictions: Pods (wants status.pintle.evicting in the CRD)"
             ]
         );

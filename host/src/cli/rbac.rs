@@ -40,8 +40,8 @@ use declared::Declared;
 /// switches to another Module, give both: the roles are then for both. Children of kinds that only the old module has need its role until
 /// they are deleted. `status.childKinds` of the Reconciler names them.
 ///
-/// Patches and evictions need more than the role. The Reconciler must grant them. The CRD must have `status.pintle.patched` for
-/// patches that are removed later, and `status.pintle.evicting` for evictions. CRDs that `pintle build` generates have both.
+/// Patches and evictions need more than the role. The Reconciler must grant them. For evictions, the CRD must have
+/// `status.pintle.evicting`. CRDs that `pintle build` generates have it.
 ///
 /// The roles name resources by their plural. With a Module, the cluster is asked for it. For files, it is taken from `crd.yaml` beside
 /// the file or guessed from the kind. If it is wrong, set --plural.
@@ -80,10 +80,6 @@ pub(super) struct Rbac {
     /// Plural of a kind. Can be repeated
     #[arg(long = "plural", value_name = "KIND=PLURAL", value_parser = pair)]
     plurals: Vec<(String, String)>,
-
-    /// Add what is needed if the Reconciler grants children in other namespaces. The operator then sets a finalizer on the custom resources
-    #[arg(long)]
-    elsewhere: bool,
 
     /// Add what is needed if the Reconciler grants the deletion of Pods, which ignores PodDisruptionBudgets
     #[arg(long)]
@@ -176,9 +172,9 @@ impl Rbac {
             known.cloned().unwrap_or_else(|| plural::plural(&kind.kind))
         };
         let objects = match subject {
-            Subject::Guest(manifest) => vec![role(&manifest, plural, self.elsewhere, self.pod_deletions)],
-            Subject::Views(_) if self.elsewhere || self.pod_deletions => {
-                let message = "--elsewhere and --pod-deletions are for a guest that reconciles, and this is about views";
+            Subject::Guest(manifest) => vec![role(&manifest, plural, self.pod_deletions)],
+            Subject::Views(_) if self.pod_deletions => {
+                let message = "--pod-deletions is for a guest that reconciles, and this is about views";
                 return Err(Problem::new(message));
             }
             Subject::Views(mut exposed) => {
@@ -208,20 +204,14 @@ fn kinds(manifest: &Manifest) -> BTreeSet<Kind> {
 /// What a role may allow on kinds other than the root's.
 const VERBS: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 
-/// The role of a guest. Its Reconciler may grant children `elsewhere`, and deletions of Pods, which the manifest does not tell.
-fn role(
-    manifest: &Manifest,
-    plural: impl Fn(&Kind) -> String,
-    elsewhere: bool,
-    pod_deletions: bool,
-) -> Value {
+/// The role of a guest. Its Reconciler may grant deletions of Pods, which the manifest does not tell.
+fn role(manifest: &Manifest, plural: impl Fn(&Kind) -> String, pod_deletions: bool) -> Value {
     let root = &manifest.reconciles;
     let resource = plural(root);
     let rule = |group: &str, resources: &[String], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
-    // A finalizer is a field of the root's metadata.
-    let sets_finalizer = manifest.finalizer || elsewhere || !manifest.patches.is_empty();
     let mut of_roots = vec!["get", "list", "watch"];
-    of_roots.extend(sets_finalizer.then_some("patch"));
+    // A finalizer is a field of the root's metadata.
+    of_roots.extend(manifest.finalizer.then_some("patch"));
     let mut rules = vec![
         rule(root.group(), std::slice::from_ref(&resource), &of_roots),
         rule(root.group(), &[format!("{resource}/status")], &["get", "patch"]),
@@ -291,7 +281,7 @@ mod tests {
             ..Manifest::new("web", "0.1.0", Kind::new("example.com/v1", "Web"))
         };
         let rules = |pod_deletions| {
-            let role = role(&manifest, |kind| plural::plural(&kind.kind), false, pod_deletions);
+            let role = role(&manifest, |kind| plural::plural(&kind.kind), pod_deletions);
             let rules = role["rules"].as_array().unwrap().iter().skip(3);
             rules.map(|rule| format!("{} {}", rule["resources"], rule["verbs"])).collect::<Vec<_>>()
         };
@@ -320,7 +310,7 @@ mod tests {
         ];
         let manifest =
             Manifest { children, ..Manifest::new("web", "0.1.0", Kind::new("example.com/v1", "Cactus")) };
-        let role = role(&manifest, |kind| plural::plural(&kind.kind), false, false);
+        let role = role(&manifest, |kind| plural::plural(&kind.kind), false);
         let of = |resource: &str| {
             let rules = role["rules"].as_array().unwrap();
             let rule = rules

@@ -118,19 +118,15 @@ impl<'a> Real<'a> {
         host.map_or(Ok(()), |host| host.stop(Stop::Gracefully))
     }
 
-    /// What the host replies to a request, or to an administrator's where there is a method and a body.
-    pub(crate) fn ask_host(&self, path: &str, administer: Option<(&str, &str)>) -> anyhow::Result<String> {
+    /// What the host replies to a request.
+    pub(crate) fn ask_host(&self, path: &str) -> anyhow::Result<String> {
         let host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
-        let host = host.as_ref().context("no host runs")?;
-        match administer {
-            Some((method, body)) => host.administer(method, path, body),
-            None => host.get(path),
-        }
+        host.as_ref().context("no host runs")?.get(path)
     }
 
     /// The sum of the series of the host that begin like this.
     pub(crate) fn metric(&self, series: &str) -> anyhow::Result<f64> {
-        host::sum_of(&self.ask_host("/metrics", None)?, series)
+        host::sum_of(&self.ask_host("/metrics")?, series)
     }
 
     pub(crate) async fn stop_host_if_it_runs(&self) -> anyhow::Result<()> {

@@ -87,7 +87,7 @@ pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Resu
     restarts("x", "Evict", 2)?;
     for verb in ["patch", "evict"] {
         eventually(format!("{verb} is counted"), async || {
-            or_error(real.ask_host("/metrics", None).map(|metrics| {
+            or_error(real.ask_host("/metrics").map(|metrics| {
                 let (controller, verb) = (r#"controller="configmonitor""#, format!(r#"verb="{verb}""#));
                 let requests = metrics.lines().filter(|line| line.starts_with("pintle_api_requests_total{"));
                 let own: Vec<&str> = requests.filter(|line| line.contains(controller)).collect();
@@ -129,7 +129,7 @@ async fn passes_since(real: &Real<'_>, before: (f64, f64), more: (f64, f64)) -> 
 
 /// The passes over ConfigMonitors and over Darkrooms, and how many roots wait for one.
 fn passes(real: &Real<'_>) -> anyhow::Result<((f64, f64), f64)> {
-    let metrics = real.ask_host("/metrics", None)?;
+    let metrics = real.ask_host("/metrics")?;
     let of = |controller: &str| {
         sum_of(&metrics, &format!(r#"controller_runtime_reconcile_total{{controller="{controller}","#))
     };

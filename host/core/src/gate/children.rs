@@ -93,12 +93,12 @@ pub(super) fn check(
             );
         }
         kinds(context, &kind, name, &path, found);
-        let place = place(context, &object, &path, found);
+        let object = place(context, object, &path, found);
         services::check(context, &object, name, &path, found);
         let references = pods::check(context, &siblings, &object, name, &path, found);
         found.name_since(before, name);
-        if let Some(place) = place.filter(|_| found.count() == before) {
-            allowed.push(complete(context, child.stage, child.readiness, references, object, place));
+        if found.count() == before {
+            allowed.push(complete(context, child.stage, child.readiness, references, object));
         }
     }
     if found.is_empty() {
@@ -305,60 +305,48 @@ fn kinds(context: &GateContext<'_>, kind: &Kind, name: &str, path: &str, found: 
     }
 }
 
-/// How a child is tied to its root.
-enum Place {
-    /// By an owner reference, so that the garbage collector deletes it with its root.
-    Owned(Option<String>),
-    /// Only by its labels: with an owner reference across namespaces, the garbage collector would delete it.
-    Elsewhere(String),
-}
-
-/// Checks the namespace of a child whose kind is served: it must be the root's, or one that the grant names.
-fn place(context: &GateContext<'_>, object: &Value, path: &str, found: &mut Violations) -> Option<Place> {
-    let kind = object::kind(object);
-    let info = context.kinds.get(&kind)?;
-    let (root, named) = (object::namespace(context.root), object::namespace(object));
+/// The child in its namespace, which is the root's. A root of cluster scope has children in the namespaces that the grant names.
+fn place(context: &GateContext<'_>, mut object: Value, path: &str, found: &mut Violations) -> Value {
+    let kind = object::kind(&object);
+    // A kind that is not served is refused already.
+    let Some(info) = context.kinds.get(&kind) else { return object };
+    let (root, named) = (object::namespace(context.root), object::namespace(&object));
     let refusal = match (info.namespaced, root, named) {
-        (false, _, None) => return Some(Place::Owned(None)),
+        (true, Some(root), None) => {
+            object["metadata"]["namespace"] = root.into();
+            return object;
+        }
+        (false, _, None) => return object,
+        (true, Some(root), Some(named)) if root == named => return object,
+        (true, None, Some(named)) if context.grants.allows_child_in(&kind, named) => return object,
         (false, _, Some(_)) => format!("{kind} is of cluster scope: its objects have no namespace"),
-        (true, Some(root), None) => return Some(Place::Owned(Some(root.into()))),
-        (true, Some(root), Some(named)) if root == named => return Some(Place::Owned(Some(root.into()))),
+        (true, Some(_), Some(named)) => {
+            format!("a child of a root in a namespace is in that namespace, and this one names {named:?}")
+        }
         (true, None, None) => {
             "the root is of cluster scope, so that the child must name its namespace".into()
         }
-        (true, root, Some(named)) if context.grants.allows_child_in(&kind, named) => {
-            let named = named.to_owned();
-            return Some(root.map_or(Place::Owned(Some(named.clone())), |_| Place::Elsewhere(named)));
-        }
-        (true, _, Some(named)) => format!(
+        (true, None, Some(named)) => format!(
             "Reconciler {} does not grant children of kind {kind} in namespace {named:?}: an administrator can name it in \
              grants.children[].namespaces",
             context.reconciler
         ),
     };
     found.add(reasons::NAMESPACE_FORBIDDEN, format_args!("{path}.metadata.namespace"), refusal);
-    None
+    object
 }
 
-/// The object as it will be sent: in its namespace, owned by the root where it can be, labelled, and with its hash.
+/// The object as it will be sent: owned by the root, labelled, and with its hash.
 fn complete(
     context: &GateContext<'_>,
     stage: u32,
     readiness: Option<pintle_wit::Readiness>,
     references: Vec<(String, String)>,
     mut object: Value,
-    place: Place,
 ) -> AllowedChild {
     let root = context.root;
     let owner = object::reference(root);
-    let (owned, namespace) = match place {
-        Place::Owned(namespace) => (true, namespace),
-        Place::Elsewhere(namespace) => (false, Some(namespace)),
-    };
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        if let Some(namespace) = namespace {
-            metadata.insert("namespace".into(), namespace.into());
-        }
         // The hash ignores an empty map of annotations. Without the map, the object need not be cloned for the hash.
         if metadata.get("annotations").and_then(Value::as_object).is_some_and(Map::is_empty) {
             metadata.remove("annotations");
@@ -366,15 +354,13 @@ fn complete(
         let labels = metadata.entry("labels").or_insert_with(|| json!({}));
         labels[names::LABEL_RECONCILER] = context.reconciler.into();
         labels[names::LABEL_ROOT] = object::uid(root).into();
-        if owned {
-            metadata.insert(
-                "ownerReferences".into(),
-                json!([{
-                    "apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": object::uid(root),
-                    "controller": true, "blockOwnerDeletion": true,
-                }]),
-            );
-        }
+        metadata.insert(
+            "ownerReferences".into(),
+            json!([{
+                "apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": object::uid(root),
+                "controller": true, "blockOwnerDeletion": true,
+            }]),
+        );
     }
     let desired = DesiredHash::of(&object, context.key);
     object["metadata"]["annotations"][names::ANNOTATION_DESIRED] = desired.as_str().into();

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use pintle_wit::{Kind, OnRelease, Patch};
+use pintle_wit::{Kind, Patch};
 use serde_json::Value;
 
 use super::{AllowedPatch, GateContext, Violations, children, pods, reasons};
@@ -21,7 +21,7 @@ pub(super) fn check(
     }
     let mut seen = BTreeSet::new();
     let mut allowed = Vec::with_capacity(patches.len());
-    for (index, Patch { object, on_release }) in patches.into_iter().enumerate() {
+    for (index, Patch { object }) in patches.into_iter().enumerate() {
         let (before, path) = (found.count(), format!("patches[{index}].object"));
         let label = children::label_of(&object, "patch", object::name(&object));
         if let Some(object) = children::shape(object, &path, found) {
@@ -31,25 +31,13 @@ pub(super) fn check(
                 found.add(reasons::DUPLICATE_PATCH, format_args!("{path}.metadata.name"), message);
             }
             kinds(context, &kind, &path, found);
-            if on_release == OnRelease::Remove && !context.status.takes_patched() {
-                let message = format_args!(
-                    "{label} is to be taken away in the end, and the root's CRD has no status.pintle.patched to name it in: add \
-                     it (pintle crds DIR prints a guest's CRD with it), or let the patch stay (onRelease: Leave)"
-                );
-                found.add(reasons::STATUS_CANNOT_RECORD, format_args!("patches[{index}].onRelease"), message);
-            }
             let object = place(context, object, &path, found);
             fields(context, &kind, &object, &path, found);
             pods::check(context, &BTreeSet::new(), &object, &label, &path, found);
             if found.count() == before {
                 let mut grants = context.grants.patches.iter();
                 let force = grants.any(|one| one.force && is_kind(&kind, &one.api_version, &one.kind));
-                allowed.push(AllowedPatch {
-                    reference: object::reference(&object),
-                    object,
-                    on_release,
-                    force,
-                });
+                allowed.push(AllowedPatch { reference: object::reference(&object), object, force });
             }
         }
         found.name_since(before, &label);

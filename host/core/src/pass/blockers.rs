@@ -51,7 +51,7 @@ impl Pass {
             };
             add(&word(&refusal.reason, reasons::CHILD_REFUSED), message, !standing.retry);
         }
-        for (reference, error) in &self.patches.refused {
+        for (reference, error) in &self.refused_patches {
             let message = match error.code {
                 404 if error.reason == reasons::PATCH_TARGET_MISSING => error.message.clone(),
                 _ => format!("the patch of {reference} is refused: {error}"),
@@ -60,7 +60,6 @@ impl Pass {
             add(&word(&reason, reasons::PATCH_REFUSED), message, !error.depends_on_others());
         }
         blockers.extend(self.eviction_blocker());
-        blockers.extend(self.label_blocker());
         let mut add = |reason: &str, message: String, terminal: bool| {
             blockers.push(Blocker {
                 reason: reason.into(),

@@ -35,10 +35,6 @@ impl Pass {
     pub(super) fn apply_children(&mut self) -> Flow {
         let Some(mut answer) = self.answer.take() else { return Flow::Done };
         let mut due = Vec::new();
-        let hidden = self.hidden(&mut answer);
-        if !hidden.is_empty() {
-            return self.look(answer, hidden);
-        }
         let mut stages: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (index, child) in answer.allowed.children().iter().enumerate() {
             stages.entry(child.stage()).or_default().push(index);
@@ -173,9 +169,7 @@ impl Pass {
                 Decision::Hold(format!("{} is being deleted", child.reference()))
             } else if !is_owned {
                 Decision::Adopt(live.uid.clone())
-            } else if is_as_wanted(child, live) && self.is_labelled(live)
-                || self.lacks_only_labels(child, live)
-            {
+            } else if is_as_wanted(child, live) && self.is_labelled(live) {
                 Decision::Keep
             } else {
                 Decision::Update(live.uid.clone())
@@ -185,6 +179,12 @@ impl Pass {
         } else {
             Decision::Refuse(Box::new(self.adoption_conflict(child, live)))
         }
+    }
+
+    /// Whether an object carries our labels. Its managed fields may say so although an admission policy took them away.
+    fn is_labelled(&self, observed: &Observed) -> bool {
+        observed.reconciler_label.as_deref() == Some(&self.binding.reconciler)
+            && observed.root_label.as_deref() == Some(self.uid())
     }
 
     fn was_told(&self, refusal: &Refusal) -> bool {
@@ -234,9 +234,13 @@ impl Pass {
                     if !self.binding.watches(child.reference()) {
                         self.memory.read.insert(child.reference().clone());
                     }
-                    self.check_labels(&observed);
+                    let state = if self.is_labelled(&observed) {
+                        ChildState::Accepted
+                    } else {
+                        ChildState::Refused(Box::new(StandingRefusal::without_labels(child, &observed)))
+                    };
                     self.live.insert(Key::from(child.reference()), observed);
-                    ChildState::Accepted
+                    state
                 }
                 Err(error) if (error.code == 409 || error.is_uid_mismatch()) && attempts < ATTEMPTS_MAX => {
                     ChildState::InTheWay(attempts + 1)

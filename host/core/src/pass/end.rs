@@ -20,11 +20,6 @@ impl Wake {
         self.retry = self.retry.max(Some(at_least));
     }
 
-    /// Whether there is a retry.
-    pub(super) fn is_retry(self) -> bool {
-        self.retry.is_some()
-    }
-
     /// After this long.
     pub(super) fn after(&mut self, wait: impl Into<Option<Duration>>) {
         self.again = self.again.into_iter().chain(wait.into()).min();
@@ -42,20 +37,17 @@ impl Pass {
             (None, Some(error), _) => Some(error.reason_word()),
             (None, None, Some(standing)) => Some(standing.refusal.reason.clone()),
             (None, None, None) => self
-                .patches
-                .refused
+                .refused_patches
                 .first()
                 .map(|(_, error)| error.reason_word())
-                .or_else(|| self.eviction_error().map(|(reason, _)| reason))
-                .or_else(|| self.label_blocker().map(|blocker| blocker.reason)),
+                .or_else(|| self.eviction_error().map(|(reason, _)| reason)),
         };
         let message = match (&self.failure, &self.unsure, refused.first()) {
             (Some(failure), ..) => Some(failure.to_string()),
             (None, Some(error), _) => Some(error.to_string()),
             (None, None, Some(standing)) => Some(standing.refusal.message.clone()),
             (None, None, None) => self
-                .patches
-                .refused
+                .refused_patches
                 .first()
                 .map(|(reference, error)| error.clone().about(reference).to_string())
                 .or_else(|| self.eviction_error().map(|(_, message)| message)),
@@ -97,7 +89,7 @@ impl Pass {
             None => {
                 let answer = self.answer.as_ref().map(|answer| &answer.allowed);
                 self.memory.refusals.blocking(answer).iter().any(|standing| standing.retry)
-                    || self.patches.refused.iter().any(|(_, error)| error.depends_on_others())
+                    || self.refused_patches.iter().any(|(_, error)| error.depends_on_others())
             }
         };
         if is_retried || self.waits_unseen() {
@@ -106,7 +98,6 @@ impl Pass {
         wake.after(self.is_to_follow_patches().then_some(Duration::ZERO));
         wake.after(self.needs.again);
         wake.after(self.calm_at());
-        wake.after(self.labels_again());
         wake
     }
 

@@ -84,8 +84,7 @@ impl Pass {
                 || blocker.reason != reasons::CHILD_NOT_READY && blocker.reason != reasons::PRUNING
         };
         let refused = self.failure.is_some()
-            || !self.memory.unlabelled.is_empty()
-            || !self.patches.refused.is_empty()
+            || !self.refused_patches.is_empty()
             || !self.memory.refusals.blocking(self.answer.as_ref().map(|answer| &answer.allowed)).is_empty();
         if !refused {
             self.memory.warned = None;

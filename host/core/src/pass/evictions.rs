@@ -106,7 +106,7 @@ impl Pass {
             return Flow::Done;
         }
         let rest_is_done = self.answer.as_ref().is_some_and(Answer::is_complete);
-        if self.unsure.is_some() || !self.patches.refused.is_empty() || !rest_is_done {
+        if self.unsure.is_some() || !self.refused_patches.is_empty() || !rest_is_done {
             return Flow::Done;
         }
         // Until all of them are gone, every pass calls the guest.

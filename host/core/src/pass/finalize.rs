@@ -1,24 +1,19 @@
-//! Finalizers on roots, and the deletion of a root that has one.
+//! The finalizer of roots, and the deletion of a root that has it.
 //!
-//! Each finalizer stands for work that is left. `pintle.dev/guest` is set while the guest has something to clean up; it is removed when
-//! the guest answers `finalized`, or by an administrator. `pintle.dev/inventory` is set while the root has children that no garbage
-//! collector deletes; the host deletes those without the guest.
+//! `pintle.dev/guest` is set while the guest has something to clean up. It is removed when the guest answers `finalized`, or by an
+//! administrator. The garbage collector deletes the children.
 
 use std::collections::BTreeSet;
 
-use pintle_wit::{Event, EventType, ObjectRef, names};
+use pintle_wit::names;
 
 use super::{
     ApiError, Duty, FinalizerWrite, Pass, Step,
     flow::{Awaited, Flow, Phase},
 };
-use crate::{object, reasons};
+use crate::object;
 
 impl Pass {
-    fn has(&self, finalizer: &str) -> bool {
-        self.finalizers.contains(finalizer)
-    }
-
     /// Whether an administrator allows that the root is released.
     pub(super) fn is_released(&self) -> bool {
         is_annotated(&self.root, names::ANNOTATION_RELEASE)
@@ -31,17 +26,12 @@ impl Pass {
             return None;
         }
         let mut wanted = self.finalizers.clone();
-        set(&mut wanted, names::FINALIZER_GUEST, self.binding.manifest.finalizer);
-        set(&mut wanted, names::FINALIZER_INVENTORY, self.has_children_elsewhere());
-        set(&mut wanted, names::FINALIZER_PATCHES, self.has_patches());
+        if self.binding.manifest.finalizer {
+            wanted.insert(names::FINALIZER_GUEST.into());
+        } else {
+            wanted.remove(names::FINALIZER_GUEST);
+        }
         (wanted != self.finalizers).then_some(wanted)
-    }
-
-    /// Whether a child is, may be, or is about to be in a place where an owner reference is not possible.
-    fn has_children_elsewhere(&self) -> bool {
-        let wanted = self.answer.as_ref().map_or(&[][..], |answer| answer.allowed.children());
-        let recorded = self.inventory();
-        wanted.iter().map(|child| child.reference()).chain(&recorded).any(|child| self.is_elsewhere(child))
     }
 
     /// Sets the finalizers that the root should have. A pass without an answer has only these to set.
@@ -78,64 +68,32 @@ impl Pass {
 
     // === The end of a root ===
 
-    /// A root without a finalizer of ours is left to the garbage collector: an apply now would re-create what that deletes.
+    /// A root without our finalizer is left to the garbage collector: an apply now would re-create what that deletes.
     pub(super) fn begin_deletion(&mut self) -> Flow {
-        if !self.has_any() {
-            return Flow::To(Phase::Over);
-        }
-        let guest = self.has(names::FINALIZER_GUEST);
-        let is_asked = guest && !self.is_released() && self.binding.manifest.finalizer;
+        let is_asked = !self.is_released() && self.binding.manifest.finalizer;
         match self.binding.duty {
+            _ if !self.is_held() => Flow::To(Phase::Over),
             Duty::Full if is_asked => self.begin_unless_slowed(),
             // Without a module the guest cannot be asked.
-            Duty::CleanUp if guest && !self.is_released() => Flow::To(Phase::Over),
-            _ => Flow::To(Phase::CleanUp),
+            Duty::CleanUp if !self.is_released() => Flow::To(Phase::Over),
+            _ => Flow::To(Phase::Leave),
         }
     }
 
-    /// Begins to remove our finalizers from a root whose Reconciler is being deleted. Its children stay.
+    /// Begins to remove our finalizer from a root whose Reconciler is being deleted. Its children stay.
     pub(super) fn release(&mut self) -> Flow {
-        Flow::To(if self.has_any() { Phase::Leave } else { Phase::Over })
+        Flow::To(if self.is_held() { Phase::Leave } else { Phase::Over })
     }
 
-    fn has_any(&self) -> bool {
-        [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY, names::FINALIZER_PATCHES]
-            .iter()
-            .any(|name| self.has(name))
+    fn is_held(&self) -> bool {
+        self.finalizers.contains(names::FINALIZER_GUEST)
     }
 
-    /// Removes all our finalizers.
+    /// Removes our finalizer.
     pub(super) fn leave(&mut self) -> Flow {
         let mut kept = self.finalizers.clone();
         kept.remove(names::FINALIZER_GUEST);
-        kept.remove(names::FINALIZER_INVENTORY);
-        kept.remove(names::FINALIZER_PATCHES);
         self.set_finalizers(kept)
-    }
-
-    /// Looks for all children that no garbage collector deletes.
-    pub(super) fn clean_up(&mut self) -> Flow {
-        let mut left: Vec<ObjectRef> = self.inventory();
-        let seen = self.live.values().map(|child| &child.reference);
-        left.extend(seen.filter(|child| self.is_elsewhere(child)).cloned());
-        left.sort();
-        left.dedup();
-        if left.is_empty() { Flow::Done } else { self.read_doomed(left) }
-    }
-
-    /// An Event that names what stays, for the administrator who releases a root.
-    pub(super) fn left_behind(&mut self, reference: &ObjectRef, error: &ApiError) {
-        let message = format!("the root was released, and {reference} is left behind: {error}");
-        let message = crate::text::note(&message);
-        self.events.push(Event { r#type: EventType::Warning, reason: reasons::LEFT_BEHIND.into(), message });
-    }
-}
-
-fn set(finalizers: &mut BTreeSet<String>, name: &str, wanted: bool) {
-    if wanted {
-        finalizers.insert(name.into());
-    } else {
-        finalizers.remove(name);
     }
 }
 

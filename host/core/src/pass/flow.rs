@@ -29,10 +29,6 @@ pub(super) enum Phase {
     Prune,
     /// Remembers what the next pass needs to know.
     Remember,
-    /// Deletes the children of a root that is being deleted, where no garbage collector does.
-    CleanUp,
-    /// Removes the patches of a root that is being deleted.
-    RemovePatches,
     /// Removes our finalizers from a root that may go.
     Leave,
     /// Writes the status.
@@ -59,8 +55,6 @@ impl Phase {
             Self::Patches => Self::Prune,
             Self::Prune => Self::Remember,
             Self::Remember => Self::Status,
-            Self::CleanUp => Self::RemovePatches,
-            Self::RemovePatches => Self::Leave,
             // A root that may go has no status to write.
             Self::Leave => Self::Events,
             Self::Status => Self::Evictions,
@@ -108,10 +102,10 @@ pub(super) enum Awaited {
     Inspections(Vec<usize>),
     /// That such items were taken over.
     Claims(Vec<usize>),
-    /// The objects to patch.
-    PatchTargets(Vec<PatchTask>),
-    /// That they were patched, each with the resourceVersion in which it was read.
-    Patches(Vec<(PatchTask, String)>),
+    /// The objects that the answer patches.
+    PatchTargets,
+    /// That these were patched, each with the resourceVersion in which it was read.
+    Patches(Vec<(ObjectRef, String)>),
     /// The objects that are about to be deleted.
     Doomed(Vec<ObjectRef>),
     /// That they were deleted.
@@ -124,13 +118,4 @@ pub(super) enum Awaited {
     StatusOfEvictions,
     /// That Events were published.
     Events,
-}
-
-/// What to do with one object that the root does not own.
-#[derive(Clone, Debug)]
-pub(super) enum PatchTask {
-    /// Apply the answer's patch with this index.
-    Apply(usize),
-    /// Remove a patch that the answer no longer has.
-    Release(ObjectRef),
 }

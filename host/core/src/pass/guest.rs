@@ -84,7 +84,6 @@ impl Pass {
             && !self.needs.patches_drifted
             && self.unread().is_empty()
             && !self.is_stage_due(memo)
-            && !self.is_label_due()
             && memo.children_are_as_they_were(self.live.iter(), |child| self.owns(child))
     }
 

@@ -1,17 +1,14 @@
 //! [`RootMemory`]: what a pass over a root keeps in memory for the next pass.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    mem::size_of,
-};
+use std::{collections::BTreeSet, mem::size_of};
 
 use jiff::Timestamp;
 use pintle_wit::{GuestCondition, Need, ObjectRef, Readiness, names};
 use serde_json::{Map, Value};
 
 use super::{
-    binding::Binding, breaker::Breaker, events::Tokens, evictions::Evicted, key::Key, labels::Unlabelled,
-    needs::Settling, refusals::Refusals,
+    binding::Binding, breaker::Breaker, events::Tokens, evictions::Evicted, key::Key, needs::Settling,
+    refusals::Refusals,
 };
 use crate::{
     desired::hash_parts,
@@ -38,8 +35,6 @@ pub struct RootMemory {
     pub(super) read: BTreeSet<ObjectRef>,
     /// Children of kinds that no cache shows, as they were last seen.
     unwatched: Vec<Kept>,
-    /// Children that lost our labels when they were written.
-    pub(super) unlabelled: BTreeMap<Key, Unlabelled>,
     /// The breaker, which slows a root that keeps changing.
     pub(super) breaker: Breaker,
     /// When the status was written last.
@@ -95,8 +90,6 @@ pub(super) struct Memo {
     guest_status: Box<[u8]>,
     /// Whether the guest asked for evictions.
     pub(super) evicts: bool,
-    /// The patches that must be removed in the end.
-    pub(super) patched: Box<[ObjectRef]>,
 }
 
 /// A child as the last pass left it.
@@ -128,7 +121,6 @@ impl Memo {
         waiting: Option<u32>,
         unpruned: impl Iterator<Item = &'a Key>,
         answer: &Allowed,
-        patched: Vec<ObjectRef>,
     ) -> Self {
         let child = |wanted: Wanted<'_>| MemoChild {
             key: key_hash(wanted.key),
@@ -145,7 +137,6 @@ impl Memo {
             unpruned: unpruned.map(key_hash).collect(),
             guest_status: guest_status.into(),
             evicts: answer.evictions().is_some(),
-            patched: patched.into(),
         }
     }
 
@@ -284,11 +275,9 @@ impl RootMemory {
     pub fn bytes(&self) -> usize {
         let memo = self.memo.as_ref().map_or(0, |memo| {
             let rules = memo.children.iter().filter(|child| child.readiness.is_some()).count();
-            let patched = memo.patched.iter().map(|entry| size_of::<ObjectRef>() + entry.name.len());
             memo.children.len() * size_of::<MemoChild>()
                 + rules * size_of::<Readiness>()
                 + memo.guest_status.len()
-                + patched.sum::<usize>()
         });
         size_of::<Self>()
             + memo

@@ -2,33 +2,21 @@
 //!
 //! Each root applies its patches under its own field manager, so that managed fields prove who owns which field. A patch never creates
 //! an object, because it carries the uid of the object that was read. If somebody else has set a field, the first apply is a conflict,
-//! and the root's status reports it. Fields that the manager owns already are corrected when they drift.
-//!
-//! A patch that must be removed in the end is named in the root's status before it is applied, and a finalizer keeps the root until the
-//! patch is removed. A patch that stays needs neither.
+//! and the root's status reports it. Fields that the manager owns already are corrected when they drift. What was set stays when the
+//! guest no longer sends a patch, and when the root is deleted.
 
-use pintle_wit::{ObjectRef, OnRelease};
+use pintle_wit::ObjectRef;
 use serde_json::Value;
 
 use super::{
     ApiError, Apply, Pass, Step, comparison, doubt,
-    flow::{Awaited, Flow, PatchTask, Phase},
-    recorded,
+    flow::{Awaited, Flow, Phase},
 };
 use crate::{
     desired::{self, hash_parts, hex},
     gate::AllowedPatch,
     managed, object, reasons,
 };
-
-/// What became of the patches of a pass.
-#[derive(Debug, Default)]
-pub(super) struct Patches {
-    /// Patches that the status need not name any more, once all patches were looked at.
-    released: Option<Vec<ObjectRef>>,
-    /// Patches that were not accepted.
-    pub(super) refused: Vec<(ObjectRef, ApiError)>,
-}
 
 /// The field manager of a root's patches: a hash of all that names the root tells it from those of all others. It depends on the root's
 /// name and not on its uid, so that a successor of the root finds the fields that it owns.
@@ -41,143 +29,53 @@ pub(super) fn manager(root: &Value) -> String {
 }
 
 impl Pass {
-    /// The objects that the root's status names because they carry a patch that must be removed.
-    pub(super) fn recorded_patches(&self) -> Vec<ObjectRef> {
-        recorded::patched(&self.root)
-    }
-
     pub(super) fn wanted_patches(&self) -> &[AllowedPatch] {
         self.answer.as_ref().map_or(&[], |answer| answer.allowed.patches())
     }
 
-    /// The objects of the answer's patches that must be removed in the end.
-    fn removable(&self) -> Vec<ObjectRef> {
-        let removable = self.wanted_patches().iter().filter(|patch| patch.on_release() == OnRelease::Remove);
-        removable.map(|patch| patch.reference().clone()).collect()
-    }
-
-    /// The objects that the status must name: those whose patch must be removed in the end, and those whose patch should be gone but
-    /// could not be removed yet.
-    pub(super) fn patched(&self) -> Vec<ObjectRef> {
-        let mut all = match (&self.answer, &self.patches.released) {
-            (Some(_), Some(released)) => {
-                let left = self.recorded_patches().into_iter().filter(|entry| !released.contains(entry));
-                left.chain(self.removable()).collect()
-            }
-            (Some(_), None) => self.recorded_patches().into_iter().chain(self.removable()).collect(),
-            // The status of the last answer may not be written yet.
-            (None, _) => match &self.memory.memo {
-                Some(memo) => memo.patched.to_vec(),
-                None => self.recorded_patches(),
-            },
-        };
-        all.sort();
-        all.dedup();
-        all
+    /// The objects that the answer patches.
+    pub(super) fn patch_targets(&self) -> Vec<ObjectRef> {
+        self.wanted_patches().iter().map(|patch| patch.reference().clone()).collect()
     }
 
     /// Whether there are patches, and all of them are in force.
     pub(super) fn has_patches_in_force(&self) -> bool {
-        !self.wanted_patches().is_empty() && self.patches.refused.is_empty()
+        !self.wanted_patches().is_empty() && self.refused_patches.is_empty()
     }
 
-    /// Whether the root must stay until its patches are removed.
-    pub(super) fn has_patches(&self) -> bool {
-        !self.patched().is_empty()
-    }
-
-    /// Applies the patches of the answer, and removes patches of earlier answers.
+    /// Applies the patches of the answer.
     pub(super) fn apply_patches(&mut self) -> Flow {
-        let removable = self.removable();
-        let mut tasks: Vec<PatchTask> = (0..self.wanted_patches().len()).map(PatchTask::Apply).collect();
-        let stays = |entry: &ObjectRef| self.wanted_patches().iter().any(|patch| patch.reference() == entry);
-        tasks.extend(
-            self.recorded_patches().into_iter().filter(|entry| !stays(entry)).map(PatchTask::Release),
-        );
-        if tasks.is_empty() {
+        let targets = self.patch_targets();
+        if targets.is_empty() {
             self.memory.patched.clear();
             return self.patched_all();
         }
         if self.is_root_unconfirmed() {
             return self.read_root();
         }
-        let recorded = self.recorded_patches();
-        if !removable.iter().all(|entry| recorded.contains(entry)) && !self.records.patches {
-            return self.record_patches();
-        }
-        self.read_patched(tasks)
+        self.ask_for(Awaited::PatchTargets, Step::Inspect(targets))
     }
 
-    fn read_patched(&mut self, tasks: Vec<PatchTask>) -> Flow {
-        let references = tasks.iter().map(|task| self.target(task)).collect();
-        self.ask_for(Awaited::PatchTargets(tasks), Step::Inspect(references))
-    }
-
-    fn target(&self, task: &PatchTask) -> ObjectRef {
-        match task {
-            PatchTask::Apply(index) => {
-                self.wanted_patches().get(*index).map(|patch| patch.reference().clone()).unwrap_or_default()
-            }
-            PatchTask::Release(reference) => reference.clone(),
-        }
-    }
-
-    pub(super) fn patch_targets_read(
-        &mut self,
-        tasks: Vec<PatchTask>,
-        found: Vec<Result<Option<Value>, ApiError>>,
-    ) -> Flow {
+    pub(super) fn patch_targets_read(&mut self, found: Vec<Result<Option<Value>, ApiError>>) -> Flow {
         let manager = manager(&self.root);
         self.memory.patched.clear();
         let (mut due, mut writes) = (Vec::new(), Vec::new());
-        for (task, found) in tasks.into_iter().zip(found) {
-            let reference = self.target(&task);
-            let version = match &found {
-                Ok(Some(live)) => {
-                    object::text(live, &["metadata", "resourceVersion"]).unwrap_or_default().to_owned()
-                }
-                _ => String::new(),
-            };
-            let write = match (&task, found) {
-                (PatchTask::Release(_), Err(error)) if error.is_kind_missing() => None,
-                (_, Err(error)) => {
-                    self.patch_failed(&reference, error);
+        for (index, found) in found.into_iter().enumerate() {
+            let Some(patch) = self.wanted_patches().get(index) else { continue };
+            let reference = patch.reference().clone();
+            let live = match found.and_then(|found| found.ok_or_else(|| missing(&reference))) {
+                Ok(live) => live,
+                Err(error) => {
+                    self.patch_failed(reference, error);
                     continue;
                 }
-                (PatchTask::Release(_), Ok(found)) => {
-                    found.and_then(|live| Apply::release(&reference, &live, &manager))
-                }
-                (PatchTask::Apply(_), Ok(None)) => {
-                    let message = format!("{reference} is to be patched and is not there");
-                    self.patch_failed(
-                        &reference,
-                        ApiError {
-                            code: 404,
-                            reason: reasons::PATCH_TARGET_MISSING.into(),
-                            message,
-                            ..ApiError::default()
-                        },
-                    );
-                    continue;
-                }
-                (PatchTask::Apply(index), Ok(Some(live))) => {
-                    let write = self
-                        .wanted_patches()
-                        .get(*index)
-                        .filter(|patch| !is_as_wanted(patch, &live, &manager))
-                        .map(|patch| Apply::patch(patch, &live, &manager));
-                    if write.is_none() {
-                        self.memory.patched.push((reference.clone(), entry_hash(&live, &manager)));
-                    }
-                    write
-                }
             };
-            match write {
-                Some(write) => {
-                    due.push((task, version));
-                    writes.push(write);
-                }
-                None => self.patch_done(&task),
+            if is_as_wanted(patch, &live, &manager) {
+                self.memory.patched.push((reference, entry_hash(&live, &manager)));
+            } else {
+                writes.push(Apply::patch(patch, &live, &manager));
+                let version = object::text(&live, &["metadata", "resourceVersion"]).unwrap_or_default();
+                due.push((reference, version.to_owned()));
             }
         }
         if writes.is_empty() {
@@ -188,98 +86,50 @@ impl Pass {
 
     pub(super) fn patches_written(
         &mut self,
-        due: Vec<(PatchTask, String)>,
+        due: Vec<(ObjectRef, String)>,
         results: Vec<Result<Value, ApiError>>,
     ) -> Flow {
-        for ((task, version), result) in due.into_iter().zip(results) {
+        let manager = manager(&self.root);
+        for ((reference, version), result) in due.into_iter().zip(results) {
             match result {
                 Ok(live) => {
                     // An apply that changed nothing leaves the version as it is.
                     let changed = object::text(&live, &["metadata", "resourceVersion"]) != Some(&version);
                     self.counts.patched += u32::from(changed);
-                    if matches!(task, PatchTask::Apply(_)) {
-                        let hash = entry_hash(&live, &manager(&self.root));
-                        self.memory.patched.push((self.target(&task), hash));
-                    }
-                    self.patch_done(&task);
+                    self.memory.patched.push((reference, entry_hash(&live, &manager)));
                 }
-                // If the object is gone, there is nothing to remove.
-                Err(error)
-                    if matches!(task, PatchTask::Release(_))
-                        && (error.code == 404 || error.is_uid_mismatch()) =>
-                {
-                    self.patch_done(&task);
-                }
-                Err(error) => {
-                    let reference = self.target(&task);
-                    self.patch_failed(&reference, error);
-                }
+                Err(error) => self.patch_failed(reference, error),
             }
         }
         self.patched_all()
     }
 
-    fn patch_done(&mut self, task: &PatchTask) {
-        if let PatchTask::Release(reference) = task {
-            self.patches.released.get_or_insert_default().push(reference.clone());
-        }
-    }
-
-    fn patch_failed(&mut self, reference: &ObjectRef, error: ApiError) {
+    fn patch_failed(&mut self, reference: ObjectRef, error: ApiError) {
         if error.is_refusal() {
-            self.patches.refused.push((reference.clone(), error));
+            self.refused_patches.push((reference, error));
         } else {
             self.memory.unreported = true;
-            doubt(&mut self.unsure, error.about(reference));
+            doubt(&mut self.unsure, error.about(&reference));
         }
     }
 
     /// Every patch was tried. If all were accepted, the pass goes on, otherwise the status says why not.
     fn patched_all(&mut self) -> Flow {
-        // The status no longer names a patch that the answer changed from one that is removed to one that stays.
-        let stays = |entry: &ObjectRef| {
-            self.wanted_patches()
-                .iter()
-                .any(|patch| patch.reference() == entry && patch.on_release() == OnRelease::Leave)
-        };
-        let kept: Vec<ObjectRef> = self.recorded_patches().into_iter().filter(stays).collect();
-        self.patches.released.get_or_insert_default().extend(kept);
-        if self.phase == Phase::RemovePatches {
-            return self.patches_removed();
-        }
-        if !self.patches.refused.is_empty() || self.unsure.is_some() {
-            self.memory.memo = None;
-            return Flow::To(Phase::Status);
-        }
-        Flow::Done
-    }
-
-    /// Removes the patches of a root that is being deleted, whatever its guest would answer.
-    pub(super) fn remove_patches(&mut self) -> Flow {
-        let mut patched: Vec<ObjectRef> = self.recorded_patches();
-        patched.extend(self.removable());
-        patched.sort();
-        patched.dedup();
-        let tasks: Vec<PatchTask> = patched.into_iter().map(PatchTask::Release).collect();
-        if tasks.is_empty() { self.patches_removed() } else { self.read_patched(tasks) }
-    }
-
-    fn patches_removed(&mut self) -> Flow {
-        let refused = std::mem::take(&mut self.patches.refused);
-        if self.is_released() {
-            for (reference, error) in &refused {
-                self.left_behind(reference, error);
-            }
+        if self.refused_patches.is_empty() && self.unsure.is_none() {
             return Flow::Done;
         }
-        for (reference, error) in refused {
-            doubt(&mut self.unsure, error.about(&reference));
-        }
-        if self.unsure.is_some() {
-            self.memory.memo = None;
-            return Flow::To(Phase::Status);
-        }
-        Flow::Done
+        self.memory.memo = None;
+        Flow::To(Phase::Status)
+    }
+}
+
+/// A patch never creates an object.
+fn missing(reference: &ObjectRef) -> ApiError {
+    ApiError {
+        code: 404,
+        reason: reasons::PATCH_TARGET_MISSING.into(),
+        message: format!("{reference} is to be patched and is not there"),
+        ..ApiError::default()
     }
 }
 

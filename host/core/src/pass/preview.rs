@@ -11,7 +11,7 @@ use super::{
     ApiError, Apply, Outcome, Pass, Snapshot, Step,
     children::Decision,
     finalize::is_annotated,
-    flow::{Flow, PatchTask, Phase},
+    flow::{Flow, Phase},
     key::Key,
     patches,
 };
@@ -45,7 +45,7 @@ enum Stage {
     /// It reads what has the names of children that nothing has shown yet.
     Named(Vec<ObjectRef>),
     /// It reads what the answer patches.
-    Patched(Vec<PatchTask>),
+    Patched,
     Over,
 }
 
@@ -77,7 +77,7 @@ pub struct PatchFate {
     pub fate: Fate,
     /// The object as it is, if it is there.
     pub live: Option<Value>,
-    /// What is applied; nothing where a patch is taken away.
+    /// What is applied.
     pub sent: Value,
     /// What the last apply of the patch has set.
     pub entry: Option<Value>,
@@ -131,8 +131,8 @@ impl Preview {
                 self.saw(asked, found);
                 self.read_patched()
             }
-            (Stage::Patched(tasks), Outcome::Inspected(found)) => {
-                self.judge_patches(tasks, found);
+            (Stage::Patched, Outcome::Inspected(found)) => {
+                self.judge_patches(found);
                 None
             }
             _ => None,
@@ -192,27 +192,12 @@ impl Preview {
     }
 
     fn read_patched(&mut self) -> Option<Step> {
-        let patches = self.pass.wanted_patches();
-        let stays = |entry: &ObjectRef| patches.iter().any(|patch| patch.reference() == entry);
-        let applied = (0..patches.len()).map(PatchTask::Apply);
-        let released = self.pass.recorded_patches().into_iter().filter(|entry| !stays(entry));
-        let tasks: Vec<PatchTask> = applied.chain(released.map(PatchTask::Release)).collect();
-        if tasks.is_empty() {
+        let targets = self.pass.patch_targets();
+        if targets.is_empty() {
             return None;
         }
-        let targets = tasks.iter().map(|task| self.target(task)).collect();
-        self.stage = Stage::Patched(tasks);
+        self.stage = Stage::Patched;
         Some(Step::Inspect(targets))
-    }
-
-    fn target(&self, task: &PatchTask) -> ObjectRef {
-        match task {
-            PatchTask::Apply(index) => {
-                let patch = self.pass.wanted_patches().get(*index);
-                patch.map(|patch| patch.reference().clone()).unwrap_or_default()
-            }
-            PatchTask::Release(reference) => reference.clone(),
-        }
     }
 
     fn wanted(&self) -> &[AllowedChild] {
@@ -230,25 +215,15 @@ impl Preview {
         }
     }
 
-    fn judge_patches(&mut self, tasks: Vec<PatchTask>, found: Vec<Result<Option<Value>, ApiError>>) {
+    fn judge_patches(&mut self, found: Vec<Result<Option<Value>, ApiError>>) {
         let manager = patches::manager(&self.pass.root);
-        for (task, found) in tasks.into_iter().zip(found) {
-            let reference = self.target(&task);
-            let patch = match task {
-                PatchTask::Apply(index) => self.pass.wanted_patches().get(index),
-                PatchTask::Release(_) => None,
-            };
+        for (patch, found) in self.pass.wanted_patches().iter().zip(found) {
             let (fate, live) = match found {
-                Err(error) if patch.is_none() && error.is_kind_missing() => continue,
                 Err(error) => (Fate::Unknown(error.to_string()), None),
                 Ok(live) => (patch_fate(patch, live.as_ref(), &manager), live),
             };
             let entry = live.as_ref().and_then(|live| managed::entry(live, &manager, None)).cloned();
-            if patch.is_none() && entry.is_none() && !matches!(fate, Fate::Unknown(_)) {
-                // There is nothing to take away.
-                continue;
-            }
-            let sent = patch.map_or(Value::Null, |patch| patch.object().clone());
+            let (reference, sent) = (patch.reference().clone(), patch.object().clone());
             self.patches.push(PatchFate { reference, fate, live, sent, entry });
         }
     }
@@ -379,14 +354,10 @@ impl Preview {
     }
 }
 
-fn patch_fate(patch: Option<&AllowedPatch>, live: Option<&Value>, manager: &str) -> Fate {
-    match (patch, live) {
-        (None, Some(_)) => Fate::Update,
-        (None, None) => Fate::Unchanged,
-        (Some(patch), None) => {
-            Fate::Conflict(format!("{} is to be patched and is not there", patch.reference()))
-        }
-        (Some(patch), Some(live)) if patches::is_as_wanted(patch, live, manager) => Fate::Unchanged,
-        (Some(_), Some(_)) => Fate::Update,
+fn patch_fate(patch: &AllowedPatch, live: Option<&Value>, manager: &str) -> Fate {
+    match live {
+        None => Fate::Conflict(format!("{} is to be patched and is not there", patch.reference())),
+        Some(live) if patches::is_as_wanted(patch, live, manager) => Fate::Unchanged,
+        Some(_) => Fate::Update,
     }
 }

@@ -145,7 +145,7 @@ pub struct Counts {
     pub deleted: u32,
     /// Status writes.
     pub status_writes: u32,
-    /// Objects patched, or patches taken away.
+    /// Objects patched.
     pub patched: u32,
     /// Pods evicted or deleted.
     pub evicted: u32,

@@ -1,12 +1,12 @@
-//! The objects that a root's status names: children that no watch shows, patches that must be removed, Pods that are being evicted.
+//! The objects that a root's status names: children that no watch shows, and Pods that are being evicted.
 //!
 //! A user who may write the status may write anything there. So an entry says where to look, and proves nothing. An entry that cannot
 //! name an object is ignored, because a name becomes a part of a path, and a kind becomes a request to the API server.
 
 use std::collections::BTreeSet;
 
-use pintle_wit::{Event, EventType, Kind, ObjectRef, UnwatchedChild};
-use serde::de::DeserializeOwned;
+use pintle_wit::{Event, EventType, Kind, ObjectRef};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
@@ -25,29 +25,10 @@ const KINDS_MAX: usize = 2 * pintle_wit::manifest_limits::KINDS;
 /// The longest uid, in bytes, as the gate has it.
 const UID_BYTES_MAX: usize = 128;
 
-/// Children in the root's namespace that its status names because their kinds are not watched. Entries of other kinds are ignored.
+/// The children that the root's status names because their kinds are not watched. Entries of other kinds are ignored.
 pub(super) fn unwatched(root: &Value) -> Vec<ObjectRef> {
-    let all = references(root, "unwatched", |entry: UnwatchedChild| ObjectRef {
-        api_version: entry.api_version,
-        kind: entry.kind,
-        namespace: object::namespace(root).map(Into::into),
-        name: entry.name,
-    });
-    all.into_iter().filter(|entry| !reconciler::is_watchable(&entry.kind())).collect()
-}
-
-/// Children that the root's status names because they are in other namespaces or of cluster scope.
-pub(super) fn inventory(root: &Value) -> Vec<ObjectRef> {
-    let namespace = object::namespace(root);
-    let all = references(root, "inventory", |entry: ObjectRef| entry).into_iter();
-    all.filter(|entry| namespace.is_none() || entry.namespace.as_deref() != namespace).collect()
-}
-
-/// The objects that the root's status names because they carry a patch that must be removed.
-pub(super) fn patched(root: &Value) -> Vec<ObjectRef> {
-    let namespace = object::namespace(root);
-    let all = references(root, "patched", |entry: ObjectRef| entry).into_iter();
-    all.filter(|entry| namespace.is_none() || entry.namespace.as_deref() == namespace).collect()
+    let all = references(root).into_iter();
+    all.filter(|entry| !reconciler::is_watchable(&entry.kind())).collect()
 }
 
 /// The uids of the Pods that the root's status names because they are being evicted.
@@ -58,23 +39,8 @@ pub(super) fn evicting(root: &Value) -> Vec<String> {
 
 /// How many entries are ignored.
 fn ignored(root: &Value) -> usize {
-    let known = |list: &str| match list {
-        "unwatched" => references(root, list, |entry: UnwatchedChild| ObjectRef {
-            api_version: entry.api_version,
-            kind: entry.kind,
-            namespace: None,
-            name: entry.name,
-        })
-        .len(),
-        "evicting" => evicting(root).len(),
-        _ => references(root, list, |entry: ObjectRef| entry).len(),
-    };
-    let lists = ["unwatched", "inventory", "patched", "evicting"].into_iter();
-    lists
-        .map(|list| (list, raw(root, list).len()))
-        .filter(|(_, all)| *all > 0)
-        .map(|(list, all)| all - known(list).min(all))
-        .sum()
+    let all = raw(root, "unwatched").len() + raw(root, "evicting").len();
+    all - references(root).len() - evicting(root).len()
 }
 
 fn raw<'a>(root: &'a Value, list: &str) -> &'a [Value] {
@@ -82,15 +48,14 @@ fn raw<'a>(root: &'a Value, list: &str) -> &'a [Value] {
     entries.map_or(&[], Vec::as_slice)
 }
 
-fn references<T: DeserializeOwned>(
-    root: &Value,
-    list: &str,
-    reference: impl Fn(T) -> ObjectRef,
-) -> Vec<ObjectRef> {
+/// The entries that can name a child, each in the root's namespace if the root has one.
+fn references(root: &Value) -> Vec<ObjectRef> {
+    let own = object::namespace(root);
     let mut kinds: BTreeSet<Kind> = BTreeSet::new();
-    let entries = raw(root, list).iter().take(RECORDED_MAX);
-    let entries = entries.filter_map(|entry| T::deserialize(entry).ok()).map(reference);
+    let entries = raw(root, "unwatched").iter().take(RECORDED_MAX);
     entries
+        .filter_map(|entry| ObjectRef::deserialize(entry).ok())
+        .map(|entry| ObjectRef { namespace: own.map(Into::into).or(entry.namespace), ..entry })
         .filter(object::is_reference)
         .filter(|entry| {
             let kind = entry.kind();
@@ -102,35 +67,22 @@ fn references<T: DeserializeOwned>(
 /// What a pass has named in the status before the objects were written.
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    /// Children of kinds that are not watched, and in other namespaces.
+    /// Children of kinds that are not watched.
     pub(super) children: Vec<ObjectRef>,
-    /// Patches that must be removed in the end are named too.
-    pub(super) patches: bool,
     /// The status was written for that, so it must be written at the end whatever the root shows.
     pub(super) written: bool,
 }
 
 impl Pass {
-    /// The children that the root's status names: those of kinds that are not watched, and those in other namespaces.
-    pub(super) fn recorded_children(&self) -> Vec<ObjectRef> {
-        let unwatched = unwatched(&self.root).into_iter();
-        // If their kind is watched by now, the watch shows them.
-        let unwatched = unwatched.filter(|child| !self.binding.watches(child));
-        unwatched.chain(self.inventory()).collect()
-    }
-
-    /// The children in other namespaces that the root's status names. An entry says where to look, and proves nothing.
-    pub(super) fn inventory(&self) -> Vec<ObjectRef> {
-        inventory(&self.root)
+    /// The children that the root's status names. If their kind is watched by now, the watch shows them.
+    fn recorded_children(&self) -> Vec<ObjectRef> {
+        unwatched(&self.root).into_iter().filter(|child| !self.binding.watches(child)).collect()
     }
 
     /// The recorded children that no pass has read since the host started, and that no watch shows.
     pub(super) fn unread(&self) -> Vec<ObjectRef> {
-        let is_known = |entry: &ObjectRef| {
-            self.memory.read.contains(entry)
-                || self.binding.watches(entry) && self.live.contains_key(&Key::from(entry))
-        };
-        self.recorded_children().into_iter().filter(|entry| !is_known(entry)).collect()
+        let recorded = self.recorded_children().into_iter();
+        recorded.filter(|entry| !self.memory.read.contains(entry)).collect()
     }
 
     /// Reads the recorded children that must be known before anything is written.
@@ -157,28 +109,24 @@ impl Pass {
         Flow::Done
     }
 
-    /// Children that are about to be created, that no watch or owner reference leads to, and that the status does not name yet.
+    /// Children that are about to be created, that no watch shows, and that the status does not name yet.
     pub(super) fn unrecorded(&self, answer: &Answer, due: &[(usize, Option<String>)]) -> Vec<ObjectRef> {
         let recorded = self.recorded_children();
         due.iter()
             .filter(|(_, uid)| uid.is_none())
             .filter_map(|(index, _)| answer.allowed.children().get(*index))
             .map(AllowedChild::reference)
-            .filter(|child| self.is_to_record(child))
+            .filter(|child| !self.binding.watches(child))
             .filter(|child| !recorded.contains(child) && !self.records.children.contains(child))
             .cloned()
             .collect()
     }
 
-    /// Whether a child must be named in the status before it is created, because no watch shows it or no garbage collector deletes it.
-    pub(super) fn is_to_record(&self, child: &ObjectRef) -> bool {
-        !self.binding.watches(child) || self.is_elsewhere(child)
-    }
-
     /// The children that the status must name and that exist, may exist, or are about to be created.
     pub(super) fn children_to_record(&self) -> Vec<ObjectRef> {
         let wanted = self.answer.as_ref().map_or(&[][..], |answer| answer.allowed.children());
-        let wanted = wanted.iter().map(|child| child.reference()).filter(|child| self.is_to_record(child));
+        let wanted =
+            wanted.iter().map(|child| child.reference()).filter(|child| !self.binding.watches(child));
         let is_ours =
             |entry: &ObjectRef| self.live.get(&Key::from(entry)).is_some_and(|child| self.owns(child));
         // An entry is dropped once the object was read and does not exist, or belongs to somebody else.

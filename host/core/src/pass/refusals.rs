@@ -1,5 +1,5 @@
-//! Refusals: what the API server, or the rule against adoption, did not take. The guest is told of them, and may answer with something
-//! else.
+//! Refusals: what the API server, an admission policy, or the rule against adoption, did not take. The guest is told of them, and may
+//! answer with something else.
 
 use pintle_wit::{Cause, ObjectRef, Refusal};
 
@@ -9,6 +9,7 @@ use crate::{
     desired::DesiredHash,
     gate::{Allowed, AllowedChild},
     observed::Observed,
+    reasons,
 };
 
 /// A refusal that stands until this child is accepted in this very form.
@@ -50,6 +51,27 @@ impl StandingRefusal {
             causes: causes.collect(),
         };
         Self { refusal, form: child.desired().clone(), retry, immutable, occupant: Occupant::of(live) }
+    }
+
+    /// The refusal of a child that the API server answered without our labels. Our watch selects by label, so it would never show it.
+    pub(super) fn without_labels(child: &AllowedChild, live: &Observed) -> Self {
+        let message = "something takes the labels pintle.dev/reconciler and pintle.dev/root away, a mutating admission policy or webhook \
+                       perhaps, so that changes of it cannot be seen; make it leave labels of pintle.dev alone";
+        let refusal = Refusal {
+            child: child.reference().clone(),
+            code: 422,
+            reason: reasons::LABEL_REMOVED.into(),
+            message: message.into(),
+            causes: Vec::new(),
+        };
+        Self {
+            refusal,
+            form: child.desired().clone(),
+            // Nothing reports that the policy was corrected.
+            retry: true,
+            immutable: false,
+            occupant: Occupant::of(Some(live)),
+        }
     }
 }
 

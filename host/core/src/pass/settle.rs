@@ -49,7 +49,7 @@ impl Pass {
             self.memory.memo = if only_waits { self.memo(waiting) } else { None };
             // A namespace that is being deleted accepts no new children. That must not hold up a guest that has finished.
             let is_done = self.is_finalized() && self.unsure.is_none();
-            return Flow::To(if is_done { Phase::CleanUp } else { Phase::Status });
+            return Flow::To(if is_done { Phase::Leave } else { Phase::Status });
         }
         Flow::Done
     }
@@ -61,12 +61,8 @@ impl Pass {
 
     /// Every child is as the answer wants it. Remembers what the next pass needs to know.
     pub(super) fn remember(&mut self) -> Flow {
-        if let Some(answer) = self.answer.take() {
-            self.forget_unlabelled(&answer);
-            self.answer = Some(answer);
-        }
         self.memory.memo = self.memo(None);
-        if self.is_finalized() { Flow::To(Phase::CleanUp) } else { Flow::Done }
+        if self.is_finalized() { Flow::To(Phase::Leave) } else { Flow::Done }
     }
 
     /// Whether the guest of a root that is being deleted has nothing left to clean up.
@@ -91,6 +87,6 @@ impl Pass {
             Some(Wanted { key, live: self.live.get(key)?, stage, readiness })
         });
         let unwanted = self.live.keys().filter(|key| waiting.is_some() && !wanted.contains(key));
-        Some(Memo::of(self.asked.hash, children, waiting, unwanted, &answer.allowed, self.patched()))
+        Some(Memo::of(self.asked.hash, children, waiting, unwanted, &answer.allowed))
     }
 }

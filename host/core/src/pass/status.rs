@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use pintle_wit::{
-    Condition, ConditionStatus, Failure, GuestCondition, HostStatus, ObjectRef, PintleStatus, UnwatchedChild,
-};
+use pintle_wit::{Condition, ConditionStatus, Failure, GuestCondition, HostStatus, ObjectRef, PintleStatus};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -45,28 +43,16 @@ impl Pass {
         self.records.children.extend(children.iter().cloned());
         let status = self.status_on_the_way();
         let shown = json!({"status": status, "metadata": {"namespace": object::namespace(&self.root)}});
-        let named = |child: &ObjectRef| {
-            recorded::unwatched(&shown).contains(child) || recorded::inventory(&shown).contains(child)
-        };
-        if matches!(self.binding.status, StatusSchema::Nothing) || !children.iter().all(named) {
+        let named = recorded::unwatched(&shown);
+        if matches!(self.binding.status, StatusSchema::Nothing)
+            || !children.iter().all(|child| named.contains(child))
+        {
             // The CRD has no place for it. The condition `StatusSchemaIncomplete` of the Reconciler reports that.
             return Flow::Again;
         }
-        self.write_record(status)
-    }
-
-    fn write_record(&mut self, status: Value) -> Flow {
         self.records.written = true;
         self.counts.status_writes += 1;
         self.ask_for(Awaited::Record, self.status_write(status))
-    }
-
-    /// Names in the status the patches that must be removed in the end, before they are applied. The gate has checked that the CRD has a
-    /// place for them.
-    pub(super) fn record_patches(&mut self) -> Flow {
-        self.records.patches = true;
-        let status = self.status_on_the_way();
-        self.write_record(status)
     }
 
     /// Objects were named in the status. Otherwise nothing may be written, or nobody would know where to look.
@@ -320,20 +306,17 @@ impl Pass {
         // After a failure that a retry may end, nothing is known about this generation yet.
         let undecided = self.failure.as_ref().is_some_and(|failure| failure.retry);
         let observed = object::at(&self.root, &["status", "observedGeneration"]).and_then(Value::as_i64);
-        // A child in the root's own namespace has an owner reference as proof, and a shorter entry.
-        let namespace = object::namespace(&self.root);
-        let (unwatched, inventory): (Vec<ObjectRef>, Vec<ObjectRef>) = self
-            .children_to_record()
-            .into_iter()
-            .partition(|child| namespace.is_some() && child.namespace.as_deref() == namespace);
+        // A child in the root's own namespace has a shorter entry.
+        let has_namespace = object::namespace(&self.root).is_some();
+        let unwatched = self.children_to_record().into_iter();
+        let unwatched = unwatched
+            .map(|child| ObjectRef { namespace: child.namespace.filter(|_| !has_namespace), ..child });
         let host = HostStatus {
             observed_generation: if undecided { observed } else { generation },
             conditions: conditions::compute(blockers, guest, generation, &before, self.now),
             pintle: Some(PintleStatus {
                 module_digest: changed_by.or(recorded_digest).map(Into::into),
-                unwatched: unwatched.iter().map(unwatched_child).collect(),
-                inventory,
-                patched: self.patched(),
+                unwatched: unwatched.collect(),
                 evicting: self.evicting(),
             }),
         };
@@ -371,12 +354,4 @@ impl Pass {
 fn was_ready(root: &Value) -> bool {
     let before = root.get("status").map(status_conditions).unwrap_or_default();
     before.iter().any(|ready| ready.r#type == conditions::READY && ready.status == ConditionStatus::True)
-}
-
-fn unwatched_child(reference: &ObjectRef) -> UnwatchedChild {
-    UnwatchedChild {
-        api_version: reference.api_version.clone(),
-        kind: reference.kind.clone(),
-        name: reference.name.clone(),
-    }
 }

@@ -48,19 +48,6 @@ impl Apply {
         Self { reference, object, manager, force: patch.force() }
     }
 
-    /// Applies an empty patch, which removes what the patch had set; none if the patch has set nothing.
-    pub(super) fn release(reference: &ObjectRef, live: &Value, manager: &str) -> Option<Self> {
-        managed::entry(live, manager, None)?;
-        let mut object = json!({
-            "apiVersion": reference.api_version, "kind": reference.kind,
-            "metadata": {"name": reference.name, "uid": object::uid(live)},
-        });
-        if let Some(namespace) = &reference.namespace {
-            object["metadata"]["namespace"] = namespace.as_str().into();
-        }
-        Some(Self { reference: reference.clone(), object, manager: manager.into(), force: false })
-    }
-
     /// What is applied.
     pub fn reference(&self) -> &ObjectRef {
         &self.reference

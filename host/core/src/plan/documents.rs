@@ -25,7 +25,7 @@ pub struct PlannedRoot {
     pub note: Option<String>,
     /// The children of the answer, and those that it no longer has.
     pub children: Vec<ChildChange>,
-    /// The objects that the answer patches, or patches no longer.
+    /// The objects that the answer patches.
     pub patches: Vec<ChildChange>,
     /// The Pods that would be evicted.
     pub evictions: Vec<ObjectRef>,

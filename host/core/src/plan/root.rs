@@ -21,9 +21,10 @@ pub type Live<'a> = &'a dyn Fn(&ObjectRef) -> Option<&'a Value>;
 pub type Render<'a> = &'a dyn Fn(&ObjectRef, Option<&Value>, Option<&Value>) -> String;
 
 /// The reasons of a root's Ready that tell of a refusal: those of this host, and the words of the API server.
-const REFUSALS: [&str; 14] = [
+const REFUSALS: [&str; 15] = [
     reasons::ADOPTION_CONFLICT,
     reasons::CHILD_REFUSED,
+    reasons::LABEL_REMOVED,
     reasons::PATCH_CONFLICT,
     reasons::PATCH_REFUSED,
     reasons::INVALID,
@@ -213,9 +214,6 @@ fn change(
             change.diff = render(reference, None, explained.after.as_ref());
         }
         Change::Update | Change::Adopt => {
-            // A patch that is taken away sends nothing but the object's names.
-            let nothing = Value::Object(serde_json::Map::new());
-            let sent = if sent.is_null() { &nothing } else { sent };
             let mut explained = explain(live, Some(sent), entry);
             hide(&mut explained, mask);
             change.diff = render(reference, explained.before.as_ref(), explained.after.as_ref());

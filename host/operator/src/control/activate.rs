@@ -15,7 +15,7 @@ use tracing::info;
 use super::{CLARITY_PATIENCE, Verdicts, at_once, kinds, resting, working};
 use crate::{
     bind::{self, InForce, Remainder, Verdict},
-    policy::{self, Active, Form},
+    policy::{Active, Form},
     state::{Shared, State, own},
     store::{Root, RootKey},
     watch::WatchState,
@@ -216,7 +216,7 @@ fn binding(
         uid: in_force.uid.clone(),
         generation: Form::of(object).generation(),
         field_manager: frame.field_manager,
-        grants: policy::grants(object),
+        grants: object.spec.grants.clone(),
         limits: object.spec.limits,
         config: in_force.active.config.clone().into(),
         digest: in_force.active.digest.clone(),
@@ -241,7 +241,7 @@ fn binding_without_module(
         uid: remainder.uid.clone(),
         generation: Form::of(object).generation(),
         field_manager: object.spec.manager(name),
-        grants: policy::grants(object),
+        grants: object.spec.grants.clone(),
         limits: object.spec.limits,
         config: Config::default(),
         digest: String::new(),

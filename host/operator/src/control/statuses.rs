@@ -20,7 +20,7 @@ use crate::{
     load::Progress,
     own_status::{self, Findings},
     state::{Shared, State, own},
-    store::{FINALIZERS_OF_ROOTS, Tally, since_swap},
+    store::{Tally, since_swap},
     watch::{WatchKey, WatchState},
 };
 
@@ -433,7 +433,7 @@ async fn hold_reconciler(
 ) -> Result<(), ApiError> {
     // Without the Reconciler nobody would remove the finalizers of its roots, so an outdated cache is no proof that there are none.
     if let Some(roots) = roots
-        && shared.cluster.any_has_finalizer(roots, &FINALIZERS_OF_ROOTS).await?
+        && shared.cluster.any_has_finalizer(roots, &[names::FINALIZER_GUEST]).await?
     {
         return Err(roots_are_held());
     }
@@ -459,13 +459,7 @@ fn roots_are_held() -> ApiError {
 fn holds_roots(state: &State, object: &api::Reconciler, verdict: &Verdict) -> Option<bool> {
     let is_deleting = object.metadata.deletion_timestamp.is_some();
     match verdict {
-        Verdict::Work(in_force)
-            if in_force.guest.manifest().finalizer
-                || !in_force.guest.manifest().patches.is_empty()
-                || object.spec.grants.reaches_elsewhere() =>
-        {
-            Some(true)
-        }
+        Verdict::Work(in_force) if in_force.guest.manifest().finalizer => Some(true),
         _ if !bind::may_hold_roots(object) => Some(false),
         // It may work again later, and its roots may be deleted meanwhile.
         Verdict::Rest(..) if !is_deleting => Some(true),

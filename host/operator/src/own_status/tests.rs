@@ -138,7 +138,7 @@ fn a_reconciler_names_the_roots_that_fail_and_why() {
             "Invalid",
             "4 of 9 roots fail (3 Invalid, 1 Forbidden): shop/a: Invalid: spec.url: is required; \
              shop/b: Invalid: spec.url: is no URL; shop/c: Forbidden: may not patch shops/status; and 1 more; \
-             apply the guest's role: pintle rbac shop-0.1.0 shop-0.2.0 --elsewhere --pod-deletions | kubectl apply -f -"
+             apply the guest's role: pintle rbac shop-0.1.0 shop-0.2.0 --pod-deletions | kubectl apply -f -"
         )
     );
 }

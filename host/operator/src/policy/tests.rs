@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use pintle_core::{Config, Duty, SealingKey, StatusSchema};
-use pintle_wit::{Manifest, names};
+use pintle_wit::Manifest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{control::activate, metrics::Metrics};
+use crate::{bind, control::activate, metrics::Metrics};
 
 fn reconciler(uid: &str, generation: i64, spec: Value) -> api::Reconciler {
     let mut object = json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler",
@@ -17,8 +17,8 @@ fn reconciler(uid: &str, generation: i64, spec: Value) -> api::Reconciler {
     serde_json::from_value(object).unwrap()
 }
 
-fn children(namespaces: &[&str]) -> Value {
-    json!({"children": [{"apiVersion": "v1", "kinds": ["ConfigMap", "Secret"], "namespaces": namespaces}]})
+fn children() -> Value {
+    json!({"children": [{"apiVersion": "v1", "kinds": ["ConfigMap", "Secret"]}]})
 }
 
 /// A guest that answers nothing.
@@ -40,7 +40,7 @@ fn active(object: &api::Reconciler, guest: Option<Guest>) -> Active {
         uid: bind::uid(object),
         generation: Form::of(object).generation(),
         field_manager: "pintle-r".into(),
-        grants: grants(object),
+        grants: object.spec.grants.clone(),
         limits: object.spec.limits,
         config: Config::default(),
         digest: "sha256:0".into(),
@@ -72,7 +72,7 @@ fn bound(state: &mut State) -> Option<Arc<Binding>> {
 
 #[test]
 fn what_is_taken_away_is_gone_with_the_next_pass_whatever_the_control_loop_does() {
-    let object = reconciler("u", 1, json!({"grants": children(&[]), "limits": {"timeoutMilliseconds": 500}}));
+    let object = reconciler("u", 1, json!({"grants": children(), "limits": {"timeoutMilliseconds": 500}}));
     let mut state = state(&object);
     let before = bound(&mut state).unwrap();
     assert_eq!(before.grants.children.len(), 1);
@@ -119,28 +119,15 @@ fn no_pass_begins_for_a_reconciler_that_is_suspended_going_or_gone() {
 
 #[test]
 fn a_reconciler_that_was_made_again_has_nothing_in_force_of_the_one_before() {
-    let mut state = state(&reconciler("first", 1, json!({"grants": children(&[])})));
+    let mut state = state(&reconciler("first", 1, json!({"grants": children()})));
     state.own.reconcilers.insert("r".into(), reconciler("second", 1, json!({})));
     assert!(bound(&mut state).is_none());
 }
 
 #[test]
-fn children_elsewhere_are_granted_once_the_reconciler_is_held_for_them() {
-    let mut object = reconciler("u", 1, json!({"grants": children(&["other"])}));
-    let mut state = state(&object);
-    assert!(
-        !bound(&mut state).unwrap().grants.reaches_elsewhere(),
-        "a root would get a finalizer that nobody takes off"
-    );
-    object.metadata.finalizers = Some(vec![names::FINALIZER_ROOTS.into()]);
-    state.own.reconcilers.insert("r".into(), object);
-    assert!(bound(&mut state).unwrap().grants.reaches_elsewhere());
-}
-
-#[test]
 fn roots_are_looked_at_under_a_policy_that_changed_while_module_and_config_wait() {
     let root = json!({"apiVersion": "x/v1", "kind": "Toy", "metadata": {"name": "a", "namespace": "n", "uid": "a", "resourceVersion": "1"}});
-    let mut state = state(&reconciler("u", 1, json!({"grants": children(&[])})));
+    let mut state = state(&reconciler("u", 1, json!({"grants": children()})));
     state.roots.saw(&Kind::new("x/v1", "Toy"), root, None);
     activate::renew_alone(&mut state, &"r".to_owned());
     assert!(state.queue.pop(std::time::Duration::ZERO).is_none(), "nothing changed");

@@ -46,8 +46,13 @@ impl Children {
         self.put(child, 0, list)
     }
 
-    /// Takes in a child as the operator's own write or live read showed it.
+    /// Takes in a child as the operator's own write or live read showed it. One without our label is not kept: no watch would show its
+    /// end.
     pub(crate) fn wrote(&mut self, child: Observed) {
+        if child.reconciler_label.is_none() {
+            self.forget(&name_of(&child.reference));
+            return;
+        }
         self.writes += 1;
         self.put(child, self.writes, None);
     }
@@ -129,29 +134,14 @@ impl Children {
         ListMark { writes: self.writes, list: self.lists }
     }
 
-    /// Forgets the children of a kind that a complete list did not show. Children that were written since the list began stay, and so do
-    /// children without our label, which no list can show.
+    /// Forgets the children of a kind that a complete list did not show. Children that were written since the list began stay.
     pub(crate) fn list_ended(&mut self, kind: &Kind, scope: Scope<'_>, mark: ListMark) -> BTreeSet<Uid> {
         self.forget_where(|entry| {
             **entry.child.kind() == *kind
                 && scope.is_none_or(|scope| entry.child.namespace() == Some(scope))
                 && entry.listed != mark.list
                 && entry.written <= mark.writes
-                && entry.child.reconciler().is_some()
         })
-    }
-
-    /// Forgets the children without our label of a root that is gone, because no watch reports their deletion.
-    pub(crate) fn root_gone(&mut self, uid: &Uid) {
-        let numbers = self.by_root.get(uid).into_iter().flatten();
-        let unlabelled: Vec<NameHash> = numbers
-            .filter_map(|number| self.table.get(*number))
-            .filter(|entry| entry.child.reconciler().is_none())
-            .map(|entry| entry.name_hash())
-            .collect();
-        for name in unlabelled {
-            self.forget(&name);
-        }
     }
 
     /// The objects that a root controls, or that carry its label.

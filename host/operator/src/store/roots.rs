@@ -153,10 +153,6 @@ fn is_ready(root: &Value) -> bool {
 /// The longest name of a kind, in bytes.
 const KIND_BYTES_MAX: usize = 63;
 
-/// The finalizers that we put on roots.
-pub(crate) const FINALIZERS_OF_ROOTS: [&str; 3] =
-    [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY, names::FINALIZER_PATCHES];
-
 /// The kinds of children that a root's status names because these kinds are not watched: no more than a manifest has, and none that is too
 /// long, since whoever may write the status may write anything there.
 fn unwatched_kinds(root: &Value) -> Vec<&str> {
@@ -319,7 +315,7 @@ impl Roots {
             written: written.unwrap_or(0),
             listed: list.map_or(0, |list| list.list),
             ready: is_ready(&live),
-            held: object::has_finalizer(&live, &FINALIZERS_OF_ROOTS),
+            held: object::has_finalizer(&live, &[names::FINALIZER_GUEST]),
             failing: None,
             since_swap: SinceSwap::default(),
             unjudged: list.is_some(),
@@ -365,14 +361,13 @@ impl Roots {
         }
     }
 
-    fn forget(&mut self, name: &NameHash) -> Option<Uid> {
-        let (_, root) = self.table.remove(name)?;
+    fn forget(&mut self, name: &NameHash) {
+        let Some((_, root)) = self.table.remove(name) else { return };
         self.kept_bytes -= root.object.len();
         self.by_uid.remove(&root.uid);
         if let Some(of_kind) = self.kinds.get_mut(&*root.kind) {
             of_kind.count(&root, -1);
         }
-        Some(root.uid)
     }
 
     pub(crate) fn list_begins(&mut self) -> ListMark {
@@ -380,11 +375,11 @@ impl Roots {
         ListMark { writes: self.writes, list: self.lists }
     }
 
-    /// Forgets every root of a kind that a complete list did not show; returns their uids.
-    pub(crate) fn list_ended(&mut self, kind: &Kind, mark: ListMark) -> Vec<Uid> {
+    /// Forgets every root of a kind that a complete list did not show.
+    pub(crate) fn list_ended(&mut self, kind: &Kind, mark: ListMark) {
         self.forget_where(|root| {
             *root.kind == *kind && root.listed != mark.list && root.written <= mark.writes
-        })
+        });
     }
 
     /// Forgets a whole kind.
@@ -393,7 +388,7 @@ impl Roots {
         self.kinds.remove(kind);
     }
 
-    fn forget_where(&mut self, is_gone: impl Fn(&Root) -> bool) -> Vec<Uid> {
+    fn forget_where(&mut self, is_gone: impl Fn(&Root) -> bool) {
         let gone: Vec<NameHash> = self
             .table
             .rows
@@ -401,9 +396,8 @@ impl Roots {
             .filter(|(_, root)| is_gone(root))
             .map(|(_, root)| root.name_hash())
             .collect();
-        let gone = gone.iter().filter_map(|name| self.forget(name)).collect();
+        gone.iter().for_each(|name| self.forget(name));
         self.names.forget_unused();
-        gone
     }
 
     /// Forgets the memory of passes, for every root, and what this host made of the swap before.

@@ -69,8 +69,7 @@ properties! {
     Pure = "O5", "a guest asked the same answers the same, in whatever order its children are shown",
         "look for what the guest takes by position from request.children, and for maps whose order it shows; find children by \
          kind and name (request.child), and sort what becomes a list";
-    NoOrphans = "O7", "nothing is left of a root that is gone",
-        "a child has no owner in its namespace: see grants.children[].namespaces, and the guest's finalizer";
+    NoOrphans = "O7", "nothing is left of a root that is gone", NOT_THE_GUESTS;
     NoForeignHarm = "O8", "what the host did not make, it does not change",
         "look at grants.patches and evictions, and at children whose name somebody else uses";
     Monotone = "O9",

@@ -43,7 +43,7 @@ impl Host {
         flags: &[&str],
         name: Option<(&str, &str)>,
     ) -> anyhow::Result<Self> {
-        let words = ["operator", "--bind", "127.0.0.1:0", "--admin-bind", "127.0.0.1:0"];
+        let words = ["operator", "--bind", "127.0.0.1:0"];
         // More than it takes to be no longer fresh, and little enough for a test.
         let mut environment = vec![("PINTLE_COMPILE_CPU_SECONDS", "7")];
         environment.extend(name);
@@ -87,19 +87,12 @@ impl Host {
                 *self.address.get_or_init(|| logged)
             }
         };
-        ask(address, "GET", path, "").with_context(|| format!("GET {path} of the host at {address}"))
+        ask(address, path).with_context(|| format!("GET {path} of the host at {address}"))
     }
 
     /// The sum of the series that begin like this.
     pub fn metric(&self, series: &str) -> anyhow::Result<f64> {
         sum_of(&self.get("/metrics")?, series)
-    }
-
-    /// What its listener for administrators replies.
-    pub fn administer(&self, method: &str, path: &str, body: &str) -> anyhow::Result<String> {
-        let admin =
-            self.server.address_so_far("The log level can be changed").context("nobody is served yet")?;
-        ask(admin, method, path, body).with_context(|| format!("{method} {path} of the host at {admin}"))
     }
 
     /// Makes it stand still, as a machine does that swaps or is moved.
@@ -136,14 +129,10 @@ pub fn or_error<T>(look: anyhow::Result<Look<T>>) -> anyhow::Result<Look<T>> {
     Ok(look.unwrap_or_else(|error| Look::NotYet(format!("{error:#}"))))
 }
 
-fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> anyhow::Result<String> {
+fn ask(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Patience::default().whole()))?;
-    let length = body.len();
-    write!(
-        stream,
-        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
-    )?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
     let mut reply = String::new();
     stream.read_to_string(&mut reply)?;
     Ok(reply)

@@ -101,8 +101,8 @@ fn before_there_are_views_the_rights_are_those_of_files_or_of_every_view_of_a_mo
     assert_eq!(run.stderr, "");
     let run = folder.run(&["rbac", "guest.wasm", "-f", "views.yaml"]);
     assert_eq!(run.stdout.matches("\n---\n").count(), 3, "{run:?}");
-    let run = folder.run(&["rbac", "guest.wasm", "--elsewhere"]);
-    assert!(run.code == 2 && run.stderr.contains("are for a guest that reconciles"), "{run:?}");
+    let run = folder.run(&["rbac", "guest.wasm", "--pod-deletions"]);
+    assert!(run.code == 2 && run.stderr.contains("is for a guest that reconciles"), "{run:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{BrokenHost, BrokenSeam, Sent, answers, host, items, object_path, replies, requests};
 
 /// Those that tier one looks for: one for each property that a host or guest can break, and those that only a fault shows.
-pub(crate) const QUICK: [&str; 9] = [
+pub(crate) const QUICK: [&str; 8] = [
     "adopts-by-force",
     "finalizer-after-child",
     "forgets-the-budget",
@@ -14,7 +14,6 @@ pub(crate) const QUICK: [&str; 9] = [
     "guest-flip-flops",
     "never-lists-anew",
     "reads-its-past",
-    "record-before-patch",
     "requeue-storm",
 ];
 
@@ -154,28 +153,6 @@ pub(crate) const HOSTS: &[BrokenHost] = &[
             })
         })
     },
-    // The status names a patch before the patch is made, and the next host takes the name for the patch.
-    BrokenHost {
-        needs_crash: true,
-        ..host("record-before-patch", "scenarios/patches.yaml", Property::Converges, || BrokenSeam {
-            request: |seam, sent| {
-                if is_root_status(sent) {
-                    note_records(seam, &sent.body, true);
-                }
-                // A patch that is taken away sets nothing.
-                let is_patch = is_apply(sent) && sent.body["spec"].is_object();
-                let is_believed = is_patch && seam.recall(&name(&sent.body)) == Some(Value::Bool(false));
-                is_believed.then(|| sent.body.clone())
-            },
-            reply: |seam, _, _, body| {
-                items(body).for_each(|root| note_records(seam, root, false));
-                if is_patched(body) {
-                    seam.remember(&name(body), true.into());
-                }
-            },
-            ..BrokenSeam::default()
-        })
-    },
     // A guest whose answer changes with every call.
     host("guest-flip-flops", "scenarios/darkroom.yaml", Property::Pure, || {
         answers(|seam, _, answer| {
@@ -222,27 +199,6 @@ fn root_of_finalizer(sent: &Sent) -> Option<&Value> {
 fn children<'a>(answer: &'a mut Value, kind: &str) -> impl Iterator<Item = &'a mut Value> {
     let children = answer.get_mut("children").and_then(Value::as_array_mut).into_iter().flatten();
     children.map(|child| &mut child["object"]).filter(move |object| object["kind"] == kind)
-}
-
-fn name(object: &Value) -> String {
-    object["metadata"]["name"].to_string()
-}
-
-/// Notes of each object that a root's status names as patched whether this host named it, unless it is noted already.
-fn note_records(seam: &BrokenSeam, root: &Value, is_own: bool) {
-    let records = root.pointer("/status/pintle/patched").and_then(Value::as_array);
-    for name in records.into_iter().flatten().map(|record| record["name"].to_string()) {
-        if seam.recall(&name).is_none() {
-            seam.remember(&name, is_own.into());
-        }
-    }
-}
-
-/// Whether a host has set fields of an object.
-fn is_patched(object: &Value) -> bool {
-    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
-    let mut managers = entries.into_iter().flatten().filter_map(|entry| entry["manager"].as_str());
-    managers.any(|manager| manager.starts_with("pintle-"))
 }
 
 fn without_status(object: &mut Value) {

@@ -147,7 +147,7 @@ fn needs() -> Vec<Row> {
 fn patch(kind: &str, rest: Value) -> Value {
     let mut object = json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "theirs"}});
     object.as_object_mut().expect("a map").extend(rest.as_object().expect("a map").clone());
-    json!({"object": object, "onRelease": "Leave"})
+    json!({"object": object})
 }
 
 fn patches() -> Vec<Row> {
@@ -163,7 +163,7 @@ fn patches() -> Vec<Row> {
     let rows = [
         (TOO_MANY_PATCHES, "patches".to_owned(), "9", json!(vec![good.clone(); 9])),
         (DUPLICATE_PATCH, "patches[1].object.metadata.name".into(), theirs, json!([good, good])),
-        (OBJECT_INVALID, at(""), "patch", json!([{"object": [], "onRelease": "Leave"}])),
+        (OBJECT_INVALID, at(""), "patch", json!([{"object": []}])),
         (
             CHILD_STATUS_FORBIDDEN,
             at(".status"),

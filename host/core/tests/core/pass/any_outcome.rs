@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::pass::{
     api::{cause, error, no_reply, port_taken},
     powers::grant_powers,
-    world::{MANAGER, World, answer, config_map, deployment, elsewhere, reference, secret, service},
+    world::{MANAGER, World, answer, config_map, deployment, reference, secret, service},
 };
 
 /// The most steps of a pass, from the limits in its code: three rounds of at most ten calls of the guest and as many look-ups, and for
@@ -77,7 +77,7 @@ impl Driver {
             2 => Some("another".into()),
             _ => None,
         };
-        // Elsewhere a label is the proof, if our own apply set it.
+        // An orphan is taken back by a label that our own apply set.
         let label = if self.choose(2) == 0 { self.root.clone() } else { "another".into() };
         live["metadata"]["labels"]["pintle.dev/root"] = label.into();
         let entry = json!({"f:metadata": {"f:labels": {"f:pintle.dev/root": {}}}});
@@ -97,8 +97,7 @@ impl Driver {
     }
 
     fn owns(&self, observed: &Observed) -> bool {
-        let elsewhere = observed.reference.namespace.as_deref() != Some("shops");
-        observed.is_owned_by(&self.root) || elsewhere && observed.is_labelled_by(&self.root)
+        observed.is_owned_by(&self.root)
     }
 
     /// A child of the root's whole, with a foreign port in the place of ours.
@@ -126,9 +125,8 @@ impl Driver {
         match self.choose(12) {
             9 => Ok(Response { needs: self.needs(), ..answer(vec![config_map("page", text)]) }),
             10 => {
-                let on_release = if self.choose(2) == 0 { "Remove" } else { "Leave" };
                 let mut powers = json!({"apiVersion": "guest.pintle.dev/v1",
-                    "patches": [{"onRelease": on_release, "object": {
+                    "patches": [{"object": {
                         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "theirs"}, "spec": {"replicas": port}}}],
                     "evictions": {"oneAtATime": self.choose(2) == 0, "pods": [{"name": "p1", "uid": "uid-1"}, {"name": "p2", "uid": "uid-2"}]},
                     "status": {"count": self.choose(3)}, "stamps": {"at": "count"}, "finalized": self.choose(4) == 0});
@@ -153,14 +151,7 @@ impl Driver {
                 staged.children[1].stage = u32::from(self.choose(3));
                 Ok(staged)
             }
-            6 => {
-                let mut shelf = config_map("shelf", text);
-                shelf["metadata"]["namespace"] = "stock".into();
-                Ok(Response {
-                    finalized: self.choose(2) == 0,
-                    ..answer(vec![shelf, config_map("page", text)])
-                })
-            }
+            6 => Ok(Response { finalized: self.choose(2) == 0, ..answer(vec![config_map("page", text)]) }),
             _ => Ok(answer(vec![
                 deployment("web", &["keys"]),
                 secret("keys", text),
@@ -383,9 +374,6 @@ fn run(choices: Vec<u8>, root: &Value, world: &World) {
                 children.push(driver.live(&reference(kind, name), None));
             }
         }
-        if driver.choose(3) == 0 {
-            children.push(driver.live(&elsewhere("ConfigMap", "shelf"), None));
-        }
         let now = jiff::Timestamp::from_second(now).unwrap();
         let root_listed_at = (driver.choose(4) == 0).then(|| "1".to_owned());
         // A host that remembers has seen what it did itself; and what is being deleted stays so.
@@ -425,19 +413,11 @@ proptest! {
         world.binding.manifest.finalizer = true;
         grant_powers(&mut world.binding);
         world.binding.duty = duty;
-        for grant in &mut world.binding.grants.children {
-            grant.namespaces = vec!["stock".into()];
-        }
         let mut root = world.api.objects[&world.root].clone();
         if recorded {
             let entry = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "name": name});
             root["status"]["pintle"]["unwatched"] = json!([entry("keys"), entry("old-keys")]);
-            let entry = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "stock", "name": name});
-            root["status"]["pintle"]["inventory"] = json!([entry("shelf"), entry("old-shelf")]);
-            root["status"]["pintle"]["patched"] = json!([
-                {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shops", "name": "once"}]);
-            root["metadata"]["finalizers"] =
-                json!(["pintle.dev/guest", "pintle.dev/inventory", "pintle.dev/patches"]);
+            root["metadata"]["finalizers"] = json!(["pintle.dev/guest"]);
         }
         if deleting {
             root["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z".into();

@@ -56,11 +56,9 @@ fn response(rest: Value) -> Response {
 
 // === Patches ===
 
-fn patch(value: &str, on_release: &str) -> Response {
-    response(
-        json!({"patches": [{"onRelease": on_release, "object": {"apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "theirs", "annotations": {"a/b": value}}}}]}),
-    )
+fn patch(value: &str) -> Response {
+    response(json!({"patches": [{"object": {"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "theirs", "annotations": {"a/b": value}}}}]}))
 }
 
 fn add_target(world: &mut World) -> ObjectRef {
@@ -73,21 +71,20 @@ fn annotations(world: &World, target: &ObjectRef) -> Value {
 }
 
 #[test]
-fn a_patch_that_stays_is_applied_once_and_leaves_no_trace_in_the_root() {
+fn a_patch_is_applied_once_and_leaves_no_trace_in_the_root() {
     let mut world = world();
     let target = add_target(&mut world);
-    let run = world.pass(&patch("1", "Leave"));
+    let run = world.pass(&patch("1"));
     assert_eq!(run.steps, ["call", "inspect Deployment theirs", "patch Deployment theirs", "status"]);
     assert_eq!(run.done.counts.patched, 1);
     assert_eq!(annotations(&world, &target), json!({"other": "1", "a/b": "1"}));
     let owner = &world.api.objects[&target]["metadata"]["managedFields"][0];
     let manager = owner["manager"].as_str().unwrap();
     assert!(manager.starts_with("pintle-Shop-"), "a manager of the root's own: {manager}");
-    assert!(world.status()["pintle"].get("patched").is_none());
     assert!(world.api.objects[&world.root]["metadata"].get("finalizers").is_none());
 
     assert_eq!(run.done.wake.again, Some(Duration::ZERO), "to be told of its changes");
-    let run = world.pass(&patch("1", "Leave"));
+    let run = world.pass(&patch("1"));
     assert_eq!((&run.steps[..], run.done.wake.again), (&["look".to_owned()][..], None));
     let run = world.pass(&response(json!({"status": {"n": 1}})));
     assert_eq!(run.steps, ["look"], "the same request needs no call");
@@ -103,80 +100,24 @@ fn a_patch_that_somebody_undoes_is_put_right() {
     let mut world = world();
     world.binding.grants.patches[0].force = true;
     let target = add_target(&mut world);
-    world.pass(&patch("1", "Leave"));
+    world.pass(&patch("1"));
     world.api.edit(&target, "spec.replicas", json!(7));
-    assert_eq!(world.pass(&patch("1", "Leave")).steps, ["look"], "of what is not ours");
+    assert_eq!(world.pass(&patch("1")).steps, ["look"], "of what is not ours");
     world.api.edit(&target, "metadata.annotations.a/b", "theirs".into());
-    let run = world.pass(&patch("1", "Leave"));
+    let run = world.pass(&patch("1"));
     assert_eq!(run.steps, ["look", "call", "inspect Deployment theirs", "patch Deployment theirs"]);
     assert_eq!(annotations(&world, &target)["a/b"], "1");
 }
 
 #[test]
-fn a_patch_that_goes_is_recorded_first_and_taken_away_when_it_is_no_longer_sent() {
-    let mut world = world();
-    let target = add_target(&mut world);
-    let run = world.pass(&patch("1", "Remove"));
-    let before = ["call", "read Shop shop", "finalizers", "status"];
-    assert_eq!(run.steps[..4], before);
-    assert_eq!(run.steps[4..], ["inspect Deployment theirs", "patch Deployment theirs", "status"]);
-    assert_eq!(run.statuses[0]["pintle"]["patched"][0]["name"], "theirs", "before it is applied");
-    assert_eq!(world.says("Ready"), yes("Succeeded"));
-    assert_eq!(world.pass(&patch("1", "Remove")).steps, ["look"]);
-
-    world.binding.digest = "sha256:two".into();
-    let run = world.pass(&response(json!({})));
-    assert_eq!(run.steps, ["look", "call", "inspect Deployment theirs", "patch Deployment theirs", "status"]);
-    assert_eq!(annotations(&world, &target), json!({"other": "1"}));
-    assert!(world.status()["pintle"].get("patched").is_none());
-    world.pass(&response(json!({})));
-    let finalizers = world.api.objects[&world.root]["metadata"].get("finalizers").cloned();
-    assert_eq!(finalizers, None, "nothing keeps the root any more");
-}
-
-#[test]
-fn a_patch_whose_object_is_gone_leaves_the_status_also_where_its_write_had_to_wait() {
-    let mut world = world();
-    let target = add_target(&mut world);
-    world.pass(&patch("1", "Remove"));
-    let mut more = patch("1", "Remove");
-    more.status.insert("count".into(), 1.into());
-    world.binding.digest = "sha256:two".into();
-    world.pass(&more);
-    world.api.objects.remove(&target);
-    let answer = response(json!({"status": {"count": 1}}));
-    let run = world.pass_after(100, &answer);
-    assert_eq!((run.statuses.len(), run.done.wake.again), (0, Some(Duration::from_millis(150))), "it waits");
-    world.pass_after(150, &answer);
-    assert!(world.status()["pintle"].get("patched").is_none(), "{}", world.status());
-    world.pass_after(1000, &answer);
-    assert!(world.api.objects[&world.root]["metadata"].get("finalizers").is_none(), "nothing keeps the root");
-}
-
-#[test]
-fn a_root_that_goes_takes_its_patches_away_without_its_guest() {
-    let mut world = world();
-    let target = add_target(&mut world);
-    world.pass(&patch("1", "Remove"));
-    let root = world.root.clone();
-    world.api.edit(&root, "metadata.deletionTimestamp", "2000-01-01T00:00:00Z".into());
-    world.binding.duty = pintle_core::Duty::CleanUp;
-    world.restart();
-    let run = world.pass_with(|_| panic!("no guest is called"));
-    assert_eq!(run.steps, ["inspect Deployment theirs", "patch Deployment theirs", "finalizers"]);
-    assert_eq!(annotations(&world, &target), json!({"other": "1"}));
-    assert!(!world.api.objects.contains_key(&root));
-}
-
-#[test]
 fn a_patch_never_creates_and_says_what_is_missing() {
     let mut world = world();
-    let run = world.pass(&patch("1", "Leave"));
+    let run = world.pass(&patch("1"));
     assert_eq!(run.steps, ["call", "inspect Deployment theirs", "status", "emit"]);
     assert_eq!(world.says("Ready"), no("PatchTargetMissing"));
     assert!(run.done.wake.retry.is_some());
     add_target(&mut world);
-    assert_eq!(world.pass(&patch("1", "Leave")).done.counts.patched, 1);
+    assert_eq!(world.pass(&patch("1")).done.counts.patched, 1);
     assert_eq!(world.says("Ready"), yes("Succeeded"));
 }
 
@@ -190,7 +131,7 @@ fn a_field_that_somebody_else_has_set_is_a_conflict_and_stays_theirs() {
         "Apply failed with 1 conflict: conflict with \"kubectl\": .metadata.annotations.a/b",
     );
     world.api.fail("patch Deployment theirs", Fault::Refuse(conflict));
-    world.pass(&patch("1", "Leave"));
+    world.pass(&patch("1"));
     assert_eq!(world.says("Ready"), no("PatchConflict"));
     world.tells("Ready", &["kubectl"]);
 }
@@ -201,7 +142,7 @@ fn what_somebody_else_has_set_is_set_over_only_where_the_grant_says_so() {
     add_target(&mut world);
     let force = |world: &mut World, value: &str| {
         world.binding.digest = value.into();
-        world.pass(&patch(value, "Leave"));
+        world.pass(&patch(value));
         world.api.last_patch_forced
     };
     assert_eq!(force(&mut world, "1"), Some(false), "the first time");
@@ -214,7 +155,7 @@ fn what_somebody_else_has_set_is_set_over_only_where_the_grant_says_so() {
 fn a_refused_patch_does_not_stop_the_others() {
     let mut world = world();
     let target = add_target(&mut world);
-    let mut answer = patch("1", "Leave");
+    let mut answer = patch("1");
     let mut gone = answer.patches[0].clone();
     gone.object["metadata"]["name"] = "gone".into();
     answer.patches.insert(0, gone);

@@ -137,13 +137,10 @@ fn a_child_that_lost_its_owner_still_concerns_the_root_that_its_label_names() {
 }
 
 #[test]
-fn a_child_without_our_label_is_kept_for_as_long_as_its_root_is() {
+fn a_child_that_a_write_shows_without_our_label_is_not_kept() {
     let mut children = Children::default();
-    children.wrote(Observed { reconciler_label: None, ..child("a", "1", "u", "r") });
-    let mark = children.list_begins();
-    assert!(children.list_ended(&kind(), None, mark).is_empty(), "no list can show it");
-    assert_eq!(names(&children, "r"), ["a"]);
-    children.root_gone(&Uid::new("r"));
+    children.wrote(child("a", "1", "u", "r"));
+    children.wrote(Observed { reconciler_label: None, ..child("a", "2", "u", "r") });
     assert!(children.of_root("r").is_empty());
 }
 

@@ -28,6 +28,19 @@ struct Simulated {
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
+/// Tells that a task has ended which was to last, when it is dropped with it: also by a panic.
+#[derive(Debug)]
+struct Lasting {
+    name: &'static str,
+    ended: Arc<SetOnce<&'static str>>,
+}
+
+impl Drop for Lasting {
+    fn drop(&mut self) {
+        let _ = self.ended.set(self.name);
+    }
+}
+
 /// How many tasks are remembered before those that ended are forgotten.
 const TASKS_KEPT: usize = 256;
 
@@ -71,10 +84,10 @@ impl Spawner {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let (task, ended) = (self.spawn(future), Arc::clone(&self.ended));
-        self.spawn(async move {
-            let _ = task.await;
-            let _ = ended.set(heartbeat::name_of::<F>());
+        let lasting = Lasting { name: heartbeat::name_of::<F>(), ended: Arc::clone(&self.ended) };
+        self.spawn_as(lasting.name, async move {
+            let _lasting = lasting;
+            future.await;
         });
     }
 

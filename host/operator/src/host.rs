@@ -121,7 +121,7 @@ impl Host {
             self.spawner.clone(),
             Arc::clone(&self.metrics) as Arc<dyn Report>,
         );
-        let mut state = State::new(self.seed, self.workers, Arc::clone(&self.metrics));
+        let mut state = State::new(self.workers, Arc::clone(&self.metrics));
         state.roots = Roots::within(self.root_limits);
         state.needed = Needed::within(self.root_limits.all);
         let shared = Arc::new(Shared {

@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn an_object_with_our_labels_that_no_root_has_is_kept_as_metadata() {
         let kind = Kind::new("v1", "ConfigMap");
-        let mut state = State::new(0, 4, Arc::new(Metrics::default()));
+        let mut state = State::new(4, Arc::new(Metrics::default()));
         let reading = Reading {
             root_kind: Kind::new("x/v1", "Shop"),
             manager: "pintle-shop".into(),

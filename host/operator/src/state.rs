@@ -173,14 +173,14 @@ pub(crate) struct CrdInfo {
 }
 
 impl State {
-    pub(crate) fn new(seed: u64, workers: usize, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(workers: usize, metrics: Arc<Metrics>) -> Self {
         Self {
             term: None,
             roots: Roots::default(),
             children: Children::default(),
             needed: Needed::default(),
             in_flight: InFlight::default(),
-            queue: Lanes::new(seed, workers, metrics),
+            queue: Lanes::new(workers, metrics),
             bindings: Bindings::default(),
             served: Served::default(),
             watches: BTreeMap::new(),

@@ -4,6 +4,7 @@
 //! `pintle-core` decides what is retried, and when; a client with its own retry could hold up a pass for minutes. Every write also
 //! passes [`Hold`], so that a host that is not the leader, or not any more, writes nothing.
 
+mod backoff;
 pub mod connect;
 mod discover;
 mod finalizers;
@@ -26,6 +27,7 @@ use pintle_core::{
 use pintle_wit::{Cause, EvictionMode, Kind, ObjectRef};
 use serde_json::{Value, json};
 
+pub use backoff::Backoff;
 pub use discover::Resource;
 pub use hold::{Held, Hold, Lapsed};
 pub use prompt::prompt;

@@ -10,7 +10,7 @@ use pintle_core::SealingKey;
 use pintle_engine::Engine;
 use pintle_kubernetes::{Cluster, Hold};
 use pintle_modules::{Budget, Compilers, Loader, Report};
-use pintle_runtime::{Spawner, clock::Random, heartbeat};
+use pintle_runtime::{Spawner, heartbeat};
 use tokio::sync::Notify;
 use tracing::info;
 
@@ -45,8 +45,6 @@ pub struct Host {
     pub budget: Budget,
     /// How much of the roots it keeps.
     pub root_limits: RootLimits,
-    /// What its chance comes from.
-    pub seed: u64,
     /// Where its tasks run.
     pub spawner: Spawner,
     /// What calls guests, where not their modules alone do.
@@ -135,7 +133,6 @@ impl Host {
             workers: self.workers,
             spawner: self.spawner,
             guests: self.guests,
-            chance: Mutex::new(Random::new(self.seed)),
             access: access::Access::default(),
             leader,
             state: Mutex::new(state),

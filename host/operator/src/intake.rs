@@ -15,7 +15,7 @@ use crate::{
     needs,
     state::{Shared, State},
     store::{self, ListMark, NameHash, RootKey},
-    watch::{Backoff, Change, News, Purpose, Sink, WatchKey, WatchState},
+    watch::{Change, News, Purpose, Sink, WatchKey, WatchState},
 };
 
 /// Where a list began, in each part of the state.
@@ -167,10 +167,6 @@ impl Part for Needs {
 
 impl Sink for Shared {
     type Marks = Marks;
-
-    fn backoff(&self) -> Backoff {
-        Shared::backoff(self)
-    }
 
     fn list_begins(&self) -> Marks {
         let mut state = self.state();

@@ -69,7 +69,6 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
             each: flags.max_root_size,
             all: flags.max_roots_size.unwrap_or(standing.process / ROOTS_SHARE),
         },
-        seed: u64::from_le_bytes(clock::random()?),
         spawner,
         guests: None,
         readiness,

@@ -17,7 +17,7 @@ use pintle_core::{Priority, SealingKey, StatusSchema, Uid};
 use pintle_engine::{Answer, CallError, CallLimits, Engine, Guest};
 use pintle_kubernetes::Cluster;
 use pintle_modules::{Budget, Loader};
-use pintle_runtime::{Spawner, clock::Random};
+use pintle_runtime::Spawner;
 use pintle_wit::{Kind, ObjectRef};
 use tokio::sync::Notify;
 
@@ -30,7 +30,7 @@ use crate::{
     policy::Bindings,
     served::Served,
     store::{Children, Root, RootKey, Roots},
-    watch::{self, News, Watch, WatchKey},
+    watch::{News, Watch, WatchKey},
 };
 
 /// What calls guests in their place.
@@ -51,8 +51,6 @@ pub(crate) struct Shared {
     pub(crate) recorder: events::Recorder,
     pub(crate) spawner: Spawner,
     pub(crate) guests: Option<CallGuest>,
-    /// What the chance in the back-off of each watch comes from.
-    pub(crate) chance: Mutex<Random>,
     pub(crate) access: access::Access,
     /// Who leads, where hosts stand for election.
     pub(crate) leader: Option<tokio::sync::watch::Receiver<String>>,
@@ -268,11 +266,6 @@ impl Shared {
         }
         drop(state);
         self.work.notify_one();
-    }
-
-    /// The back-off of another watch.
-    pub(crate) fn backoff(&self) -> watch::Backoff {
-        watch::Backoff::new(self.chance.lock().unwrap_or_else(PoisonError::into_inner).next_u64())
     }
 
     /// The Reconciler that names a Module, for metrics: the first one if there are several, and nothing if there is none.

@@ -44,7 +44,6 @@ fn host_of(secret: &'static str) -> (Host, Health) {
         namespace: "pintle-system".into(),
         leader_elect: false,
         workers: 2,
-        seed: 0,
         spawner,
         guests: None,
         readiness: health.readiness.clone(),

@@ -10,7 +10,7 @@ use pintle_core::SealingKey;
 use pintle_engine::Engine;
 use pintle_kubernetes::{Cluster, Hold};
 use pintle_modules::{Budget, Compilers, Loader, Report};
-use pintle_runtime::{Spawner, heartbeat};
+use pintle_runtime::Spawner;
 use tokio::sync::Notify;
 use tracing::info;
 
@@ -80,7 +80,7 @@ impl Host {
         let spawner = self.spawner.clone();
         let leader = candidate.as_ref().map(|candidate| candidate.holder.clone());
         let shared = self.share(cluster, key, leader);
-        let mut control = spawner.spawn_as(heartbeat::CONTROL, control::run(Arc::clone(&shared)));
+        let mut control = spawner.spawn(control::run(Arc::clone(&shared)));
         let mut workers = spawner.spawn(worker::dispatch(Arc::clone(&shared), shared.workers));
         let stopped = tokio::select! {
             biased;
@@ -136,7 +136,6 @@ impl Host {
             access: access::Access::default(),
             leader,
             state: Mutex::new(state),
-            lock: heartbeat::LockWatch::default(),
             work: Notify::new(),
             control: Notify::new(),
             needs_listed: Notify::new(),

@@ -55,7 +55,6 @@ pub(crate) struct Shared {
     /// Who leads, where hosts stand for election.
     pub(crate) leader: Option<tokio::sync::watch::Receiver<String>>,
     pub(crate) state: Mutex<State>,
-    pub(crate) lock: pintle_runtime::heartbeat::LockWatch,
     /// There is work for a worker.
     pub(crate) work: Notify,
     /// There is something for the control loop to decide.
@@ -224,9 +223,7 @@ impl State {
 impl Shared {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         // Nothing in State is left half-changed by a panic: every change is one insertion or removal.
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        self.lock.taken();
-        state
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether somebody holds the lock now.

@@ -1,6 +1,6 @@
-//! The account as which a Reconciler's children are read and written, and what is known about its rights.
+//! The account as which a Reconciler's children are read and written.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::fmt;
 
 use pintle_wit::Failure;
 use serde_json::Value;
@@ -96,75 +96,6 @@ impl AccountRule {
     }
 }
 
-/// A question to the API server about an account's rights.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Question {
-    /// The account.
-    pub account: Account,
-    /// The verb: `get`, `list`.
-    pub verb: String,
-    /// The API group; empty for the core group.
-    pub group: String,
-    /// The resource, in the plural.
-    pub resource: String,
-    /// The namespace; none means all namespaces and cluster scope.
-    pub namespace: Option<String>,
-    /// The object's name; none means any.
-    pub name: Option<String>,
-}
-
-impl Question {
-    /// The failure of a guest's root if the answer is no.
-    pub fn denied(&self, why: &str) -> Failure {
-        let group =
-            if self.group.is_empty() { String::new() } else { format!(" in API group {}", self.group) };
-        let place = match &self.namespace {
-            Some(namespace) => format!("in namespace {namespace}"),
-            None => "at cluster scope".into(),
-        };
-        let name = self.name.as_ref().map_or_else(String::new, |name| format!(" {name:?}"));
-        let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
-        let message = format!(
-            "{} cannot {} {}{name}{group} {place}{why}; the guest is shown nothing that the account could not read",
-            self.account.user(),
-            self.verb,
-            self.resource
-        );
-        // Rights are given and taken without a change of the root.
-        Failure::transient(reasons::ACCESS_DENIED, message)
-    }
-}
-
-/// What the API server says about a right.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// The account may.
-    Allowed,
-    /// It may not, or that is not known. Why, for people; empty if the API server does not say.
-    Denied(String),
-}
-
-/// Answers of the API server about rights, for as long as they are valid.
-#[derive(Debug, Default)]
-pub struct Answers(BTreeMap<Question, (Answer, Duration)>);
-
-impl Answers {
-    /// How long an answer is valid. After a right is taken from an account, its guests see the objects for at most this long. Asking each
-    /// time for every root and kind would cost more than the reconciles themselves.
-    pub const HOLD: Duration = Duration::from_secs(30);
-
-    /// The known answer. None if the question was never answered, or too long ago.
-    pub fn get(&self, question: &Question, now: Duration) -> Option<&Answer> {
-        self.0.get(question).filter(|(_, until)| *until > now).map(|(answer, _)| answer)
-    }
-
-    /// Stores an answer, and forgets those that are no longer valid.
-    pub fn put(&mut self, question: Question, answer: Answer, now: Duration) {
-        self.0.retain(|_, (_, until)| *until > now);
-        self.0.insert(question, (answer, now + Self::HOLD));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,41 +143,5 @@ mod tests {
         of_cluster_scope["metadata"]["namespace"] = Value::Null;
         assert!(rule.account_for(&of_cluster_scope).is_err());
         assert!(Account::new("", "writer").is_err() && Account::new("team", "").is_err());
-    }
-
-    fn question(verb: &str) -> Question {
-        Question {
-            account: Account::new("team", "writer").unwrap(),
-            verb: verb.into(),
-            group: "apps".into(),
-            resource: "deployments".into(),
-            namespace: Some("team".into()),
-            name: None,
-        }
-    }
-
-    #[test]
-    fn a_refusal_says_who_cannot_do_what_where() {
-        let failure = question("list").denied("");
-        assert_eq!(failure.reason, "AccessDenied");
-        let said =
-            "system:serviceaccount:team:writer cannot list deployments in API group apps in namespace team;";
-        assert!(failure.message.starts_with(said), "{}", failure.message);
-        let named = Question { name: Some("web".into()), ..question("get") }.denied("no role");
-        let said = "cannot get deployments \"web\" in API group apps in namespace team (no role);";
-        assert!(named.message.contains(said), "{}", named.message);
-    }
-
-    #[test]
-    fn an_answer_holds_for_thirty_seconds_and_for_that_question_alone() {
-        let mut answers = Answers::default();
-        let at = Duration::from_secs;
-        assert_eq!(answers.get(&question("get"), at(0)), None, "what nobody answered is not allowed");
-        answers.put(question("get"), Answer::Allowed, at(100));
-        assert_eq!(answers.get(&question("get"), at(129)), Some(&Answer::Allowed));
-        assert_eq!(answers.get(&question("list"), at(129)), None);
-        assert_eq!(answers.get(&question("get"), at(130)), None);
-        answers.put(question("list"), Answer::Denied("no".into()), at(200));
-        assert_eq!(answers.0.len(), 1, "what no longer holds is forgotten");
     }
 }

@@ -8,7 +8,7 @@
 //! * [`gate`]: the one function through which every guest answer passes. Only what comes out of it can become a write.
 //! * [`managed`]: whether an object drifted, read off its managed fields.
 //! * [`readiness`], [`conditions`] and [`reasons`]: what the status says.
-//! * [`election`]: which of several hosts writes; [`account`]: as whom.
+//! * [`account`]: as whom a Reconciler's children are written.
 //! * [`Queue`]: which root a worker takes next; [`turns`]: which module is compiled next; [`budget`]: how much memory calls of guests
 //!   and the compiler may use together; [`bulk`]: how much a text takes as values.
 //! * [`plan`]: what an answer would change, against what is live. [`pass::Preview`] is a pass that stops where it would begin to write.
@@ -22,7 +22,6 @@ pub mod bulk;
 pub mod conditions;
 pub mod config;
 pub mod desired;
-pub mod election;
 pub mod gate;
 pub mod managed;
 pub mod names;

@@ -16,6 +16,7 @@ use std::{
 };
 
 /// The first back-off: long enough to serve another key, and short enough that a person does not notice.
+/// There is no chance in a back-off, since keys that failed together wait for the same workers.
 const BACKOFF_FIRST: Duration = Duration::from_millis(200);
 /// The longest back-off: a root that depends on other objects is retried at least once a minute.
 const BACKOFF_MAX: Duration = Duration::from_secs(60);
@@ -63,7 +64,6 @@ pub struct Queue<L, K> {
     in_work: InWork,
     /// The time of the last pop.
     now: Duration,
-    jitter: Jitter,
 }
 
 #[derive(Debug)]
@@ -154,8 +154,8 @@ pub enum Finished {
 }
 
 impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
-    /// An empty queue for this many workers. The seed is only for the jitter of back-offs.
-    pub fn new(seed: u64, workers: usize) -> Self {
+    /// An empty queue for this many workers.
+    pub fn new(workers: usize) -> Self {
         Self {
             workers,
             in_work: InWork::default(),
@@ -163,7 +163,6 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
             lanes: BTreeMap::new(),
             turns: VecDeque::new(),
             delayed: BTreeSet::new(),
-            jitter: Jitter(seed),
         }
     }
 
@@ -274,7 +273,7 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
             Finished::Failed(at_least) | Finished::Overran(at_least) => {
                 let backoff = BACKOFF_FIRST.saturating_mul(1 << state.failures.min(16)).min(BACKOFF_MAX);
                 state.failures = state.failures.saturating_add(1);
-                Some(self.jitter.spread(backoff).max(at_least))
+                Some(backoff.max(at_least))
             }
             Finished::Again(delay) => {
                 state.failures = 0;
@@ -407,23 +406,6 @@ impl<K: Ord + Clone> Lane<K> {
                 return Some((key, priority));
             }
         }
-    }
-}
-
-/// Randomness for back-offs, from a seed (splitmix64): the operator seeds it from the OS, a simulator from its plan.
-#[derive(Debug)]
-struct Jitter(u64);
-
-impl Jitter {
-    /// A random time between three quarters of a delay and the whole delay, so that keys that failed together do not come back together.
-    fn spread(&mut self, delay: Duration) -> Duration {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let quarter = delay.as_millis() as u64 / 4;
-        let take = if quarter == 0 { 0 } else { (bits ^ (bits >> 31)) % quarter };
-        delay - Duration::from_millis(take)
     }
 }
 

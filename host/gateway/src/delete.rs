@@ -15,7 +15,8 @@ use pintle_core::{
         target::Objects,
     },
 };
-use pintle_runtime::{Pauses, clock};
+use pintle_kubernetes::Backoff;
+use pintle_runtime::clock;
 use serde_json::{Value, json};
 
 use crate::{
@@ -52,7 +53,7 @@ impl Parts {
         let mut last = self
             .last(call, target, name, Extent::Metadata)
             .filter(|last| is_looked_at && !asked.names_version() && asked.is_of(lens, last));
-        let mut pauses = Pauses::default();
+        let mut backoff = Backoff::of_write();
         loop {
             let (options, is_pinned_here) = match is_looked_at {
                 false => (options.clone(), false),
@@ -73,7 +74,7 @@ impl Parts {
                         }
                         // Somebody else was faster.
                         Err(changed) if changed.code == 409 && clock::monotonic() < until => {
-                            pauses.pause().await;
+                            backoff.pause().await;
                             continue;
                         }
                         Err(error) => return Err(error),
@@ -89,7 +90,7 @@ impl Parts {
             match self.upstream.done(sent, lens).await {
                 // It has changed since it was looked at. Whoever deletes it did not ask for a version.
                 Err(changed) if changed.code == 409 && is_pinned_here && clock::monotonic() < until => {
-                    pauses.pause().await;
+                    backoff.pause().await;
                 }
                 done => {
                     let answer = done?;

@@ -8,7 +8,7 @@ use kube::{
     Api, Client,
     runtime::{WatchStreamExt, watcher},
 };
-use pintle_kubernetes::prompt;
+use pintle_kubernetes::{Backoff, prompt};
 use pintle_modules::{Budget, Loader};
 use pintle_runtime::Spawner;
 use tokio::sync::watch;
@@ -16,7 +16,6 @@ use tracing::warn;
 
 use crate::{
     answer::Gateway,
-    backoff::Backoff,
     control::{Control, Setup},
     identity::{Authentication, CONFIG_MAP, CONFIG_MAP_NAMESPACE},
     metrics::Metrics,
@@ -88,7 +87,7 @@ impl Host {
 async fn follow_authentication(client: Client, authentication: watch::Sender<Option<Arc<Authentication>>>) {
     let api: Api<ConfigMap> = Api::namespaced(prompt(&client), CONFIG_MAP_NAMESPACE);
     let config = watcher::Config::default().fields(&format!("metadata.name={CONFIG_MAP}"));
-    let mut stream = std::pin::pin!(watcher(api, config).backoff(Backoff::new()).applied_objects());
+    let mut stream = std::pin::pin!(watcher(api, config).backoff(Backoff::of_watch()).applied_objects());
     while let Some(found) = stream.next().await {
         match found.map(|found| Authentication::of_config_map(&found.data.unwrap_or_default())) {
             Ok(Ok(read)) => {

@@ -17,7 +17,6 @@
 pub mod admission;
 pub mod answer;
 pub mod authorize;
-mod backoff;
 mod body;
 mod connections;
 mod console;

@@ -14,7 +14,8 @@ use pintle_core::view::{
     write::Refusal,
 };
 use pintle_engine::Origin;
-use pintle_runtime::{Pauses, clock};
+use pintle_kubernetes::Backoff;
+use pintle_runtime::clock;
 use pintle_schema::metadata;
 use pintle_wit::{Cause, Failure};
 use serde_json::{Map, Value};
@@ -137,14 +138,14 @@ impl Parts {
             }
         }
         let until = clock::monotonic() + REQUEST_TIMEOUT;
-        let mut pauses = Pauses::default();
+        let mut backoff = Backoff::of_write();
         loop {
             let current = self.current(call, target, name, accept, Vec::new()).await?;
             match self.patch_this(call, target, &patching, &current).await? {
                 // Whoever patches did not ask for a version: the object is read again, and the patch laid over what it is now.
                 Err(conflict) if conflict.code == 409 && !patch.names_version => {
                     match clock::monotonic() < until {
-                        true => pauses.pause().await,
+                        true => backoff.pause().await,
                         false => {
                             return Err(Status::timeout(
                                 "others wrote the object each time that this was tried",

@@ -2,7 +2,7 @@
 
 use kube::discovery;
 use pintle_core::{ApiError, KindInfo, object};
-use pintle_wit::Kind;
+use pintle_wit::{Kind, ObjectRef};
 
 use super::Cluster;
 
@@ -30,6 +30,11 @@ impl Resource {
             path.push_str(&format!("/{}", super::escape(name)));
         }
         path
+    }
+
+    /// The path of an object of the kind.
+    pub fn path_of(&self, reference: &ObjectRef) -> String {
+        self.path(reference.namespace.as_deref(), Some(&reference.name))
     }
 
     /// The part that the gate needs to know about the kind.

@@ -1,14 +1,12 @@
 //! Finalizers of all objects of a kind: whether there are any, and how they are taken off.
 
-use http::{Method, Request, header};
-use http_body_util::BodyExt;
 use pintle_core::ApiError;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
-    Cluster, METADATA_OF_ALL, Projection, REQUEST_TIMEOUT, Resource, bytes_of, escape, items::Items, no_json,
-    no_reply, too_late,
+    Call, Cluster, MERGE_PATCH, METADATA_OF_ALL, OWN_MANAGER, Projection, Resource, escape, if_found,
+    no_json, reading::ListMeta,
 };
 
 /// How many objects a page has. Of each only the metadata are read.
@@ -37,7 +35,6 @@ impl Metadata {
 }
 
 /// The objects of a page that have finalizers, and where the next page begins.
-#[derive(Default)]
 struct Held {
     objects: Vec<Metadata>,
     next: Option<String>,
@@ -82,40 +79,22 @@ impl Cluster {
         Ok(count)
     }
 
-    /// The objects of a page that have one of these finalizers; none where the kind is gone. Each object is looked at while the page
-    /// arrives, so that no tenant's annotations make a page too long to be read.
+    /// The objects of a page that have one of these finalizers; none where the kind is gone.
     async fn held(&self, resource: &Resource, finalizers: &[&str], from: &str) -> Result<Held, ApiError> {
         let mut path = format!("{}?limit={PAGE_OBJECTS}", resource.path(None, None));
         if !from.is_empty() {
             path.push_str(&format!("&continue={}", escape(from)));
         }
-        let request =
-            Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, METADATA_OF_ALL);
-        let request = self.as_whom(request.body(Vec::new()))?;
-        let read = async {
-            let mut body = match self.response(request).await {
-                Ok(response) => response.into_body(),
-                Err(error) if error.code == 404 => return Ok(Held::default()),
-                Err(error) => return Err(error),
-            };
-            let (mut reader, mut items, mut objects) = (Items::default(), Vec::new(), Vec::new());
-            while let Some(frame) = body.frame().await {
-                let frame = frame.map_err(|error| no_reply(error.to_string()))?;
-                let Ok(chunk) = frame.into_data() else { continue };
-                reader.push(&chunk, &mut items).map_err(|error| no_reply(error.to_string()))?;
-                for item in items.drain(..) {
-                    let Object { metadata } = serde_json::from_slice(&item).map_err(no_json)?;
-                    if metadata.has_finalizer(finalizers) {
-                        objects.push(metadata);
-                    }
-                }
+        let mut objects = Vec::new();
+        let list = self.each(Call::get(path).accepting(METADATA_OF_ALL), |text| {
+            let Object { metadata } = serde_json::from_slice(&text).map_err(no_json)?;
+            if metadata.has_finalizer(finalizers) {
+                objects.push(metadata);
             }
-            let rest = reader.rest().map_err(|error| no_reply(error.to_string()))?;
-            let list: Value = serde_json::from_slice(&rest).map_err(no_json)?;
-            let next = list["metadata"]["continue"].as_str().filter(|token| !token.is_empty());
-            Ok(Held { objects, next: next.map(Into::into) })
-        };
-        tokio::time::timeout(REQUEST_TIMEOUT, read).await.unwrap_or_else(|_| Err(too_late()))
+            Ok(())
+        });
+        let next = if_found(list.await)?.and_then(ListMeta::next);
+        Ok(Held { objects, next })
     }
 
     async fn take_off_one(
@@ -131,22 +110,16 @@ impl Cluster {
             let patch = json!({"metadata": {
                 "uid": seen.uid, "resourceVersion": seen.resource_version, "finalizers": left,
             }});
-            let request = Request::builder()
-                .method(Method::PATCH)
-                .uri(format!("{path}?fieldManager=pintle"))
-                .header(header::CONTENT_TYPE, "application/merge-patch+json")
-                .header(header::ACCEPT, Projection::Metadata.accept())
-                .body(bytes_of(&patch));
-            match self.send(request).await {
+            let call = Call::patch(&path, OWN_MANAGER, MERGE_PATCH, &patch);
+            match self.send(call.accepting(Projection::Metadata.accept())).await {
                 Ok(_) => return Ok(()),
                 // Gone, or changed since it was read.
                 Err(error) if error.code == 404 => return Ok(()),
                 Err(error) if error.code == 409 => {}
                 Err(error) => return Err(error),
             }
-            let Some(now) = self.read_unreduced(path.clone(), Projection::Metadata.accept()).await? else {
-                return Ok(());
-            };
+            let call = Call::get(path.clone()).accepting(Projection::Metadata.accept());
+            let Some(now) = self.document_of(call).await? else { return Ok(()) };
             let Object { metadata: now } = serde_json::from_value(now).map_err(no_json)?;
             if now.uid != seen.uid || !now.has_finalizer(wanted) {
                 return Ok(());

@@ -4,6 +4,7 @@
 //! `pintle-core` decides what is retried, and when; a client with its own retry could hold up a pass for minutes. Every write also
 //! passes [`Hold`], so that a host that is not the leader, or not any more, writes nothing.
 
+mod backoff;
 pub mod connect;
 mod discover;
 mod finalizers;
@@ -26,6 +27,7 @@ use pintle_core::{
 use pintle_wit::{Cause, EvictionMode, Kind, ObjectRef};
 use serde_json::{Value, json};
 
+pub use backoff::Backoff;
 pub use discover::Resource;
 pub use hold::{Held, Hold, Lapsed};
 pub use prompt::prompt;
@@ -38,6 +40,14 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The largest reply that is read, in bytes: one object is at most 1.5 MiB in etcd, and about as much again in managed fields.
 const REPLY_BYTES_MAX: usize = 8 << 20;
+
+/// The field manager of the host's own objects.
+const OWN_MANAGER: &str = "pintle";
+
+/// The forms of bodies.
+const JSON: &str = "application/json";
+const JSON_PATCH: &str = "application/json-patch+json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// The `Accept` header of a list of which only the metadata are needed.
 const METADATA_OF_ALL: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -62,7 +72,7 @@ pub enum Projection {
 impl Projection {
     fn accept(self) -> &'static str {
         match self {
-            Self::Whole => "application/json",
+            Self::Whole => JSON,
             Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
         }
     }
@@ -111,7 +121,8 @@ impl Cluster {
     /// # Errors
     /// Every error of the API server except 404.
     pub async fn get(&self, resource: &Resource, reference: &ObjectRef) -> Result<Option<Value>, ApiError> {
-        self.read(resource, reference, Projection::Whole).await
+        let found = self.send(Call::get(resource.path_of(reference))).await;
+        if_found(found.map(|reply| reply.object))
     }
 
     /// Reads an object whole, with everything that [`Reduced`] leaves out, which includes the fields that others set.
@@ -123,19 +134,7 @@ impl Cluster {
         resource: &Resource,
         reference: &ObjectRef,
     ) -> Result<Option<Value>, ApiError> {
-        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
-        self.read_unreduced(path, Projection::Whole.accept()).await
-    }
-
-    async fn read_unreduced(&self, path: String, accept: &str) -> Result<Option<Value>, ApiError> {
-        let request = Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, accept);
-        let request = self.as_whom(request.body(Vec::new()))?;
-        let asked = tokio::time::timeout(REQUEST_TIMEOUT, self.ask(request)).await;
-        match asked.unwrap_or_else(|_| Err(too_late())) {
-            Ok((_, bytes)) => serde_json::from_slice(&bytes).map(Some).map_err(no_json),
-            Err(error) if error.code == 404 => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.document_of(Call::get(resource.path_of(reference))).await
     }
 
     /// Reads only an object's metadata. The rest, for instance a Secret's data, does not leave the API server.
@@ -147,8 +146,9 @@ impl Cluster {
         resource: &Resource,
         reference: &ObjectRef,
     ) -> Result<Option<Value>, ApiError> {
-        let found = self.read(resource, reference, Projection::Metadata).await?;
-        Ok(found.map(|mut object| {
+        let call = Call::get(resource.path_of(reference)).accepting(Projection::Metadata.accept());
+        let found = if_found(self.send(call).await)?;
+        Ok(found.map(|Reply { mut object, .. }| {
             object::set_kind(&mut object, reference.kind());
             object
         }))
@@ -167,24 +167,8 @@ impl Cluster {
         let selector = escape(&format!("{label}={value}"));
         let path = format!("{}?limit=1&labelSelector={selector}", resource.path(None, None));
         // With its kind every object is gone.
-        let Some(page) = self.read_unreduced(path, METADATA_OF_ALL).await? else { return Ok(false) };
+        let page = self.document_of(Call::get(path).accepting(METADATA_OF_ALL)).await?.unwrap_or_default();
         Ok(page["items"].as_array().is_some_and(|items| !items.is_empty()))
-    }
-
-    async fn read(
-        &self,
-        resource: &Resource,
-        reference: &ObjectRef,
-        projection: Projection,
-    ) -> Result<Option<Value>, ApiError> {
-        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
-        let request =
-            Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, projection.accept());
-        match self.send(request.body(Vec::new())).await {
-            Ok(reply) => Ok(Some(reply.object)),
-            Err(error) if error.code == 404 => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 
     /// Carries out an apply that a pass decided. The reply contains this much of the object as it is afterwards.
@@ -197,9 +181,20 @@ impl Cluster {
         apply: &Apply,
         projection: Projection,
     ) -> Result<Reply, ApiError> {
-        let reference = apply.reference();
-        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
-        self.server_side_apply(path, apply.manager(), apply.force(), apply.object(), projection).await
+        let path = resource.path_of(apply.reference());
+        let call = Call::apply(&path, apply.manager(), apply.force(), apply.object());
+        self.send(call.accepting(projection.accept())).await
+    }
+
+    /// Asks what would come of an apply, and has it change nothing: every check of the API server is made, and nothing is stored.
+    ///
+    /// # Errors
+    /// What the API server would say to the apply itself.
+    pub async fn try_apply(&self, resource: &Resource, apply: &Apply) -> Result<Value, ApiError> {
+        let path = resource.path_of(apply.reference());
+        let mut call = Call::apply(&path, apply.manager(), apply.force(), apply.object());
+        call.uri.push_str("&dryRun=All");
+        Ok(self.send(call).await?.object)
     }
 
     /// Carries out a claim that a pass decided, and returns the child as it is now.
@@ -207,15 +202,8 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::apply`]; 409 or 422 when it has changed since it was read.
     pub async fn claim(&self, resource: &Resource, claim: &Claim) -> Result<Value, ApiError> {
-        let reference = claim.reference();
-        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
-        let request = Request::builder()
-            .method(Method::PATCH)
-            .uri(format!("{path}?fieldManager={}", escape(claim.manager())))
-            .header(header::CONTENT_TYPE, "application/json-patch+json")
-            .header(header::ACCEPT, "application/json")
-            .body(bytes_of(claim.patch()));
-        Ok(self.send(request).await?.object)
+        let path = resource.path_of(claim.reference());
+        Ok(self.send(Call::patch(&path, claim.manager(), JSON_PATCH, claim.patch())).await?.object)
     }
 
     /// Evicts or deletes a Pod, as a pass decided.
@@ -224,25 +212,24 @@ impl Cluster {
     /// As [`Cluster::apply`]; 429 while a PodDisruptionBudget does not allow it, 404 if the Pod is gone.
     pub async fn evict(&self, eviction: &EvictionWrite) -> Result<(), ApiError> {
         let reference = eviction.reference();
-        let pods = builtin("v1", "Pod", "pods", true);
-        let path = pods.path(reference.namespace.as_deref(), Some(&reference.name));
+        let path = builtin("v1", "Pod", "pods", true).path_of(reference);
         let preconditions = json!({"uid": eviction.uid()});
-        let request = match eviction.mode() {
+        let call = match eviction.mode() {
             EvictionMode::Evict => {
                 let body = json!({
                     "apiVersion": "policy/v1", "kind": "Eviction",
                     "metadata": {"name": reference.name, "namespace": reference.namespace},
                     "deleteOptions": {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions},
                 });
-                json_request(Method::POST, format!("{path}/eviction"), &body)
+                Call::write(Method::POST, format!("{path}/eviction"), JSON, &body)
             }
             EvictionMode::Delete => {
                 let body =
                     json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions});
-                json_request(Method::DELETE, path, &body)
+                Call::write(Method::DELETE, path, JSON, &body)
             }
         };
-        self.send(request).await.map(|_| ())
+        self.send(call).await.map(|_| ())
     }
 
     /// Carries out a deletion that a pass decided. An object that does not exist counts as deleted.
@@ -250,17 +237,12 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::apply`].
     pub async fn delete(&self, resource: &Resource, deletion: &Deletion) -> Result<(), ApiError> {
-        let reference = deletion.reference();
-        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background",
             "preconditions": {"uid": deletion.uid(), "resourceVersion": deletion.resource_version()},
         });
-        match self.send(json_request(Method::DELETE, path, &options)).await {
-            Ok(_) => Ok(()),
-            Err(error) if error.code == 404 => Ok(()),
-            Err(error) => Err(error),
-        }
+        let path = resource.path_of(deletion.reference());
+        if_found(self.send(Call::write(Method::DELETE, path, JSON, &options)).await).map(|_| ())
     }
 
     /// Writes a status that a pass decided, and returns the root as it is now.
@@ -268,12 +250,8 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::apply`].
     pub async fn write_status(&self, resource: &Resource, write: &StatusWrite) -> Result<Value, ApiError> {
-        let reference = pintle_core::object::reference(write.object());
-        let path = format!("{}/status", resource.path(reference.namespace.as_deref(), Some(&reference.name)));
-        Ok(self
-            .server_side_apply(path, write.manager(), true, write.object(), Projection::Whole)
-            .await?
-            .object)
+        let path = format!("{}/status", resource.path_of(&object::reference(write.object())));
+        Ok(self.send(Call::apply(&path, write.manager(), true, write.object())).await?.object)
     }
 
     /// Writes the status of one of the host's own resources, if it is still as it was read, and returns its new version. A status is a
@@ -293,8 +271,8 @@ impl Cluster {
             "metadata": {"name": name, "resourceVersion": version}, "status": status,
         });
         let path = format!("{}/status", resource.path(None, Some(name)));
-        let reply = self.server_side_apply(path, "pintle", true, &object, Projection::Metadata).await?;
-        Ok(version_of(&reply.object))
+        let call = Call::apply(&path, OWN_MANAGER, true, &object).accepting(Projection::Metadata.accept());
+        Ok(version_of(&self.send(call).await?.object))
     }
 
     /// Sets or clears the host's finalizers on one of its own resources, if it is still as it was read, and returns its new version.
@@ -318,13 +296,7 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::apply`]; 409 if the patch names another resourceVersion than the object has.
     pub async fn merge(&self, path: String, patch: &Value) -> Result<Value, ApiError> {
-        let request = Request::builder()
-            .method(Method::PATCH)
-            .uri(format!("{path}?fieldManager=pintle"))
-            .header(header::CONTENT_TYPE, "application/merge-patch+json")
-            .header(header::ACCEPT, "application/json")
-            .body(bytes_of(patch));
-        Ok(self.send(request).await?.object)
+        Ok(self.send(Call::patch(&path, OWN_MANAGER, MERGE_PATCH, patch)).await?.object)
     }
 
     /// Changes a root's finalizers, if they are still as they were read.
@@ -336,15 +308,8 @@ impl Cluster {
         resource: &Resource,
         write: &FinalizerWrite,
     ) -> Result<Value, ApiError> {
-        let reference = write.reference();
-        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
-        let request = Request::builder()
-            .method(Method::PATCH)
-            .uri(format!("{path}?fieldManager=pintle"))
-            .header(header::CONTENT_TYPE, "application/json-patch+json")
-            .header(header::ACCEPT, "application/json")
-            .body(bytes_of(&write.patch()));
-        Ok(self.send(request).await?.object)
+        let path = resource.path_of(write.reference());
+        Ok(self.send(Call::patch(&path, OWN_MANAGER, JSON_PATCH, &write.patch())).await?.object)
     }
 
     /// Creates one of the host's own objects.
@@ -352,55 +317,9 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::apply`]; 409 when it exists.
     pub async fn create(&self, resource: &Resource, object: &Value) -> Result<Value, ApiError> {
-        let path = resource.path(pintle_core::object::namespace(object), None);
-        Ok(self.send(json_request(Method::POST, format!("{path}?fieldManager=pintle"), object)).await?.object)
-    }
-
-    async fn server_side_apply(
-        &self,
-        path: String,
-        manager: &str,
-        force: bool,
-        object: &Value,
-        projection: Projection,
-    ) -> Result<Reply, ApiError> {
-        let request = Request::builder()
-            .method(Method::PATCH)
-            .uri(format!("{path}?fieldManager={}&force={force}", escape(manager)))
-            .header(header::CONTENT_TYPE, "application/apply-patch+yaml")
-            .header(header::ACCEPT, projection.accept())
-            .body(bytes_of(object));
-        self.send(request).await
-    }
-
-    async fn send(&self, request: Result<Request<Vec<u8>>, http::Error>) -> Result<Reply, ApiError> {
-        let request = self.as_whom(request)?;
-        // Every request that is not clearly a read needs the right to write.
-        let reads = request.method() == Method::GET;
-        let exchange = tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(request));
-        let reply = match reads {
-            true => Ok(exchange.await),
-            false => self.hold.guard(exchange).await,
-        };
-        match reply {
-            Ok(Ok(reply)) => reply.map_err(with_remedy),
-            Ok(Err(_)) => Err(too_late()),
-            Err(Lapsed::Before) => Err(ApiError::not_leading()),
-            Err(Lapsed::During) => Err(no_reply("the lease lapsed before a reply came".into())),
-        }
-    }
-
-    fn as_whom(&self, request: Result<Request<Vec<u8>>, http::Error>) -> Result<Request<Body>, ApiError> {
-        let mut request = request.map_err(|error| no_reply(error.to_string()))?.map(Body::from);
-        if !is_sound(request.uri().path()) {
-            return Err(not_sent());
-        }
-        if let Some(account) = &self.account {
-            // If the header cannot be made, the request must not be sent as the host's own.
-            let user = HeaderValue::try_from(account.user()).map_err(|error| no_reply(error.to_string()))?;
-            request.headers_mut().insert("impersonate-user", user);
-        }
-        Ok(request)
+        let path = resource.path(object::namespace(object), None);
+        let call = Call::write(Method::POST, format!("{path}?fieldManager={OWN_MANAGER}"), JSON, object);
+        Ok(self.send(call).await?.object)
     }
 
     /// Asks the API server whether a user may do something. This changes nothing, so the host need not be the leader.
@@ -409,22 +328,55 @@ impl Cluster {
     /// When the API server did not answer.
     pub async fn review(&self, review: &Value) -> Result<Value, ApiError> {
         let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews".to_owned();
-        let request = self.as_whom(json_request(Method::POST, path, review))?;
-        match tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(request)).await {
-            Ok(reply) => Ok(reply?.object),
-            Err(_) => Err(too_late()),
+        let anybody = self.with_hold(Hold::always());
+        Ok(anybody.send(Call::write(Method::POST, path, JSON, review)).await?.object)
+    }
+
+    /// Makes a request about an object.
+    async fn send(&self, call: Call) -> Result<Reply, ApiError> {
+        let (status, bytes) = self.ask(call).await?;
+        let Reduced(object) = serde_json::from_slice(&bytes).map_err(no_json)?;
+        Ok(Reply { object, created: status == StatusCode::CREATED })
+    }
+
+    /// Reads what is no object, or an object with all that it has; `None` if it does not exist.
+    async fn document_of(&self, call: Call) -> Result<Option<Value>, ApiError> {
+        let Some((_, bytes)) = if_found(self.ask(call).await)? else { return Ok(None) };
+        serde_json::from_slice(&bytes).map(Some).map_err(no_json)
+    }
+
+    /// Makes a request, and reads the answer if it is a success. Every request that is not clearly a read needs the right to write.
+    async fn ask(&self, call: Call) -> Result<(StatusCode, bytes::Bytes), ApiError> {
+        let (is_read, patience, bytes_max) = (call.method == Method::GET, call.patience, call.bytes_max);
+        let request = self.request(call)?;
+        let exchange = tokio::time::timeout(patience, async {
+            let (parts, body) = self.response(request).await?.into_parts();
+            Ok::<_, ApiError>((parts.status, read_reply(body, bytes_max).await?))
+        });
+        let reply = if is_read { Ok(exchange.await) } else { self.hold.guard(exchange).await };
+        match reply {
+            Ok(Ok(reply)) => reply.map_err(with_remedy),
+            Ok(Err(_)) => Err(too_late(patience)),
+            Err(Lapsed::Before) => Err(ApiError::not_leading()),
+            Err(Lapsed::During) => Err(no_reply("the lease lapsed before a reply came".into())),
         }
     }
 
-    async fn exchange(&self, request: Request<Body>) -> Result<Reply, ApiError> {
-        let (status, bytes) = self.ask(request).await?;
-        let Reduced(object) = serde_json::from_slice(&bytes).map_err(no_json)?;
-        Ok(Reply { object, created: status.as_u16() == 201 })
-    }
-
-    async fn ask(&self, request: Request<Body>) -> Result<(StatusCode, bytes::Bytes), ApiError> {
-        let (parts, body) = self.response(request).await?.into_parts();
-        Ok((parts.status, read_reply(body).await?))
+    /// The request of a call, as the account if there is one.
+    fn request(&self, call: Call) -> Result<Request<Body>, ApiError> {
+        let mut request =
+            Request::builder().method(call.method).uri(call.uri).header(header::ACCEPT, call.accept);
+        if let Some(account) = &self.account {
+            // If the header cannot be made, the request must not be sent as the host's own.
+            let user = HeaderValue::try_from(account.user()).map_err(|error| no_reply(error.to_string()))?;
+            request = request.header("impersonate-user", user);
+        }
+        let request = match call.body {
+            Some((form, body)) => request.header(header::CONTENT_TYPE, form).body(Body::from(body)),
+            None => request.body(Body::empty()),
+        };
+        let request = request.map_err(|error| no_reply(error.to_string()))?;
+        if is_sound(request.uri().path()) { Ok(request) } else { Err(not_sent()) }
     }
 
     /// The response to a request, if it is a success. Its body is yet to be read.
@@ -436,37 +388,74 @@ impl Cluster {
         let (parts, body) = response.into_parts();
         let retry_after =
             parts.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        let bytes = read_reply(body).await?;
+        let bytes = read_reply(body, REPLY_BYTES_MAX).await?;
         Err(refused(parts.status.as_u16(), &bytes, retry_after.map(Duration::from_secs)))
     }
 }
 
-async fn read_reply(body: Body) -> Result<bytes::Bytes, ApiError> {
-    let body = http_body_util::Limited::new(body, REPLY_BYTES_MAX);
-    let read = http_body_util::BodyExt::collect(body).await;
-    Ok(read.map_err(|error| no_reply(error.to_string()))?.to_bytes())
+/// A request to the API server.
+struct Call {
+    method: Method,
+    uri: String,
+    accept: &'static str,
+    /// The body, and its form.
+    body: Option<(&'static str, Vec<u8>)>,
+    /// How long it may take, with its answer.
+    patience: Duration,
+    /// How long the answer may be, in bytes.
+    bytes_max: usize,
+}
+
+impl Call {
+    fn get(uri: String) -> Self {
+        let (patience, bytes_max) = (REQUEST_TIMEOUT, REPLY_BYTES_MAX);
+        Self { method: Method::GET, uri, accept: JSON, body: None, patience, bytes_max }
+    }
+
+    fn write(method: Method, uri: String, form: &'static str, body: &Value) -> Self {
+        // Plain data with string keys: writing it as JSON cannot fail.
+        let body = serde_json::to_vec(body).unwrap_or_default();
+        Self { method, body: Some((form, body)), ..Self::get(uri) }
+    }
+
+    fn patch(path: &str, manager: &str, form: &'static str, patch: &Value) -> Self {
+        Self::write(Method::PATCH, format!("{path}?fieldManager={}", escape(manager)), form, patch)
+    }
+
+    fn apply(path: &str, manager: &str, force: bool, object: &Value) -> Self {
+        let mut call = Self::patch(path, manager, "application/apply-patch+yaml", object);
+        call.uri.push_str(&format!("&force={force}"));
+        call
+    }
+
+    fn accepting(self, accept: &'static str) -> Self {
+        Self { accept, ..self }
+    }
+}
+
+async fn read_reply(body: Body, bytes_max: usize) -> Result<bytes::Bytes, ApiError> {
+    let body = http_body_util::Limited::new(body, bytes_max);
+    match http_body_util::BodyExt::collect(body).await {
+        Ok(read) => Ok(read.to_bytes()),
+        Err(error) => Err(no_reply(error.to_string())),
+    }
+}
+
+/// `None` where there is nothing.
+fn if_found<T>(found: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.code == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn version_of(object: &Value) -> String {
-    pintle_core::object::text(object, &["metadata", "resourceVersion"]).unwrap_or_default().to_owned()
+    object::text(object, &["metadata", "resourceVersion"]).unwrap_or_default().to_owned()
 }
 
-fn json_request(method: Method, path: String, body: &Value) -> Result<Request<Vec<u8>>, http::Error> {
-    Request::builder()
-        .method(method)
-        .uri(path)
-        .header(header::CONTENT_TYPE, "application/json")
-        .header(header::ACCEPT, "application/json")
-        .body(bytes_of(body))
-}
-
-fn bytes_of(body: &Value) -> Vec<u8> {
-    // Plain data with string keys: writing it as JSON cannot fail.
-    serde_json::to_vec(body).unwrap_or_default()
-}
-
-fn too_late() -> ApiError {
-    no_reply(format!("nothing came within {} s", REQUEST_TIMEOUT.as_secs()))
+fn too_late(patience: Duration) -> ApiError {
+    no_reply(format!("nothing came within {} s", patience.as_secs()))
 }
 
 /// The API server names the missing right to impersonate an account by a verb that is not the one in our roles.

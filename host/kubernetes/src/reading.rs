@@ -3,15 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, header};
-use pintle_core::{ApiError, Apply, bulk::Bulk, object};
-use serde::{Deserialize, Deserializer};
+use http_body_util::BodyExt;
+use pintle_core::{ApiError, bulk::Bulk, object};
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    Cluster, Projection, REQUEST_TIMEOUT, Reduced, Resource, escape, items::Items, no_json, no_reply,
-    too_late,
-};
+use super::{Call, Cluster, Reduced, Resource, escape, items::Items, no_json, no_reply, too_late};
 
 /// How long a page may take. A page of large objects takes the API server longer than one object does.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -43,10 +40,6 @@ pub struct Page {
     pub items: Vec<Value>,
     /// Where the next page begins, unless this is the last one.
     pub next: Option<String>,
-    /// How many objects there are after this page, as far as the API server says so.
-    pub remaining: Option<u64>,
-    /// How long the page was as text, in bytes.
-    pub bytes: usize,
 }
 
 /// The same, with the objects as they arrived.
@@ -60,26 +53,18 @@ pub struct Texts {
     pub bytes: usize,
 }
 
-#[derive(Deserialize)]
-struct List {
-    #[serde(default)]
-    metadata: ListMeta,
-    #[serde(default, deserialize_with = "items")]
-    items: Vec<Reduced>,
-}
-
+/// What a list says of itself.
 #[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ListMeta {
-    #[serde(default)]
-    r#continue: Option<String>,
-    #[serde(default)]
-    remaining_item_count: Option<u64>,
+#[serde(default)]
+pub(crate) struct ListMeta {
+    r#continue: String,
 }
 
-/// An empty list may be null.
-fn items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Reduced>, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+impl ListMeta {
+    /// Where the next page begins, unless this is the last one.
+    pub(crate) fn next(self) -> Option<String> {
+        Some(self.r#continue).filter(|token| !token.is_empty())
+    }
 }
 
 impl PageOf<'_> {
@@ -92,6 +77,10 @@ impl PageOf<'_> {
         }
         path
     }
+
+    fn call(&self, resource: &Resource) -> Call {
+        Call { patience: PAGE_TIMEOUT, ..Call::get(self.path(resource)) }
+    }
 }
 
 impl Cluster {
@@ -100,23 +89,24 @@ impl Cluster {
     /// # Errors
     /// Every error of the API server, 404 for a kind that it does not serve, and 413 for a page that is too long to be read, or takes too much memory.
     pub async fn page(&self, resource: &Resource, of: &PageOf<'_>) -> Result<Page, ApiError> {
-        let bytes = self.bytes_at(of.path(resource), PAGE_TIMEOUT, of.bytes_max).await?;
-        let bulk = Bulk::of(&bytes);
-        if (bulk.text_bytes() + bulk.value_bytes()) as u64 > of.memory_max {
-            let message = format!("the page takes more than {} MiB of memory", of.memory_max >> 20);
-            return Err(ApiError { code: 413, message, ..ApiError::default() });
-        }
-        let list: List = serde_json::from_slice(&bytes).map_err(no_json)?;
-        let items = list.items.into_iter().map(|Reduced(mut item)| {
+        let (mut items, mut bulk) = (Vec::new(), Bulk::default());
+        let list = self.each(of.call(resource), |text| {
+            bulk.add(&text);
+            bulk.add(b",");
+            if bulk.text_bytes() > of.bytes_max {
+                return Err(too_long(of.bytes_max));
+            }
+            if (bulk.text_bytes() + bulk.value_bytes()) as u64 > of.memory_max {
+                let message = format!("the page takes more than {} MiB of memory", of.memory_max >> 20);
+                return Err(ApiError { code: 413, message, ..ApiError::default() });
+            }
+            let Reduced(mut item) = serde_json::from_slice(&text).map_err(no_json)?;
             object::set_kind(&mut item, resource.kind.clone());
-            item
+            items.push(item);
+            Ok(())
         });
-        Ok(Page {
-            items: items.collect(),
-            next: list.metadata.r#continue.filter(|token| !token.is_empty()),
-            remaining: list.metadata.remaining_item_count,
-            bytes: bytes.len(),
-        })
+        let next = list.await?.next();
+        Ok(Page { items, next })
     }
 
     /// A page of a list, taken apart and not read: for whoever keeps little of the objects, and reads one at a time.
@@ -124,12 +114,14 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::page`].
     pub async fn texts(&self, resource: &Resource, of: &PageOf<'_>) -> Result<Texts, ApiError> {
-        let page = self.bytes_at(of.path(resource), PAGE_TIMEOUT, of.bytes_max).await?;
-        let (mut reader, mut items) = (Items::default(), Vec::new());
-        let rest = reader.push(&page, &mut items).and_then(|()| reader.rest());
-        let rest = rest.map_err(|error| no_reply(error.to_string()))?;
-        let List { metadata, .. } = serde_json::from_slice(&rest).map_err(no_json)?;
-        Ok(Texts { items, next: metadata.r#continue.filter(|token| !token.is_empty()), bytes: page.len() })
+        let (mut items, mut bytes) = (Vec::new(), 0);
+        let list = self.each(of.call(resource), |text| {
+            bytes += text.len();
+            items.push(text);
+            if bytes > of.bytes_max { Err(too_long(of.bytes_max)) } else { Ok(()) }
+        });
+        let next = list.await?.next();
+        Ok(Texts { items, next, bytes })
     }
 
     /// A document that is no object, for instance the schemas of a group; none where there is none.
@@ -137,50 +129,40 @@ impl Cluster {
     /// # Errors
     /// Every error of the API server except 404.
     pub async fn document(&self, path: &str) -> Result<Option<Value>, ApiError> {
-        match self.bytes_at(path.to_owned(), REQUEST_TIMEOUT, DOCUMENT_BYTES_MAX).await {
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(no_json),
-            Err(error) if error.code == 404 => Ok(None),
-            Err(error) => Err(error),
+        self.document_of(Call { bytes_max: DOCUMENT_BYTES_MAX, ..Call::get(path.to_owned()) }).await
+    }
+
+    /// Asks for a list, and takes each of its objects while it arrives: so no tenant's objects make a list too long to be read.
+    pub(crate) async fn each(
+        &self,
+        call: Call,
+        mut take: impl FnMut(Bytes) -> Result<(), ApiError>,
+    ) -> Result<ListMeta, ApiError> {
+        #[derive(Deserialize)]
+        struct List {
+            #[serde(default)]
+            metadata: ListMeta,
         }
-    }
-
-    /// Asks what would come of an apply, and has it change nothing: every check of the API server is made, and nothing is stored.
-    ///
-    /// # Errors
-    /// What the API server would say to the apply itself.
-    pub async fn try_apply(&self, resource: &Resource, apply: &Apply) -> Result<Value, ApiError> {
-        let reference = apply.reference();
-        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
-        let request = Request::builder()
-            .method(Method::PATCH)
-            .uri(format!(
-                "{path}?dryRun=All&fieldManager={}&force={}",
-                escape(apply.manager()),
-                apply.force()
-            ))
-            .header(header::CONTENT_TYPE, "application/apply-patch+yaml")
-            .header(header::ACCEPT, Projection::Whole.accept())
-            .body(super::bytes_of(apply.object()));
-        Ok(self.send(request).await?.object)
-    }
-
-    async fn bytes_at(&self, path: String, patience: Duration, most: usize) -> Result<Bytes, ApiError> {
-        let request =
-            Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, "application/json");
-        let request = self.as_whom(request.body(Vec::new()))?;
-        let asked = async {
-            let body = self.response(request).await?.into_body();
-            match http_body_util::BodyExt::collect(http_body_util::Limited::new(body, most)).await {
-                Ok(read) => Ok(read.to_bytes()),
-                Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(too_long(most)),
-                Err(error) => Err(no_reply(error.to_string())),
+        let patience = call.patience;
+        let request = self.request(call)?;
+        let read = async {
+            let mut body = self.response(request).await?.into_body();
+            let (mut reader, mut items) = (Items::default(), Vec::new());
+            while let Some(frame) = body.frame().await {
+                let frame = frame.map_err(|error| no_reply(error.to_string()))?;
+                let Ok(chunk) = frame.into_data() else { continue };
+                reader.push(&chunk, &mut items).map_err(|error| no_reply(error.to_string()))?;
+                items.drain(..).try_for_each(&mut take)?;
             }
+            let rest = reader.rest().map_err(|error| no_reply(error.to_string()))?;
+            let List { metadata } = serde_json::from_slice(&rest).map_err(no_json)?;
+            Ok(metadata)
         };
-        tokio::time::timeout(patience, asked).await.unwrap_or_else(|_| Err(too_late()))
+        tokio::time::timeout(patience, read).await.unwrap_or_else(|_| Err(too_late(patience)))
     }
 }
 
 fn too_long(most: usize) -> ApiError {
-    let message = format!("the reply is longer than {most} bytes");
+    let message = format!("the page is longer than {most} bytes");
     ApiError { code: 413, message, ..ApiError::default() }
 }

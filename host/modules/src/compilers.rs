@@ -287,12 +287,12 @@ fn judge(ended: Ended, limits: &Limits, module_bytes: usize) -> Judged {
     Judged { outcome, result, limit }
 }
 
-/// How long after this many failures in a row a compilation is tried again. One that fails for lack of memory or time seldom succeeds a
-/// moment later, and costs as much.
-pub fn retry_after(failures: u32) -> Duration {
-    const FIRST: Duration = Duration::from_secs(2);
-    const MAX: Duration = Duration::from_secs(300);
-    FIRST.saturating_mul(1 << failures.min(10)).min(MAX)
+/// How long after this many failures in a row, the last of them for this reason, a module is loaded again. A compilation that fails for
+/// lack of memory or time seldom succeeds a moment later, and costs as much.
+pub fn retry_after(reason: &str, failures: u32) -> Duration {
+    let (first, max): (u64, u64) =
+        if reason == reasons::COMPILER_FAILED { (2_000, 300_000) } else { (500, 30_000) };
+    Duration::from_millis((first << failures.min(10)).min(max))
 }
 
 #[cfg(test)]

@@ -1,23 +1,30 @@
 //! Checks whether an account may read the objects that its guest is shown. The watches are the host's own and shared between accounts,
 //! so the host asks the API server about the account's rights.
 
-use std::sync::{Mutex, PoisonError};
-
-use pintle_core::{
-    account::{Account, Answer, Answers, Question},
-    needs::LookUp,
-};
-use pintle_kubernetes::{Cluster, Resource};
-use pintle_runtime::clock;
+use pintle_core::{account::Account, needs::LookUp, reasons};
+use pintle_kubernetes::{Cluster, REQUEST_TIMEOUT, Resource};
+use pintle_runtime::remembered::{Key, Remembered};
 use pintle_wit::{Failure, Select};
 use serde_json::{Value, json};
 
 /// The verbs that an account needs on a kind, so that its guest may observe it.
 const VERBS: [&str; 2] = ["get", "list"];
 
-/// Asks the API server about rights, and remembers its answers for a while.
-#[derive(Debug, Default)]
-pub(crate) struct Access(Mutex<Answers>);
+/// How many answers are remembered. One takes some hundred bytes.
+const REMEMBERED_MAX: usize = 10_000;
+
+/// What the API server says about a right: why not, for people, if the account does not have it; empty if the API server does not say.
+type Verdict = Result<(), String>;
+
+/// Asks the API server about rights, and remembers its answers for a while. After a right is taken from an account, its guests see the
+/// objects for at most that long. Asking each time for every root and kind would cost more than the reconciles themselves.
+pub(crate) struct Access(Remembered<Verdict>);
+
+impl Default for Access {
+    fn default() -> Self {
+        Self(Remembered::new(REMEMBERED_MAX))
+    }
+}
 
 impl Access {
     /// Whether an account may read the objects of a kind in a namespace, or everywhere.
@@ -32,7 +39,7 @@ impl Access {
         namespace: Option<&str>,
     ) -> Result<(), Failure> {
         for verb in VERBS {
-            self.may(cluster, account, verb, resource, namespace, None).await?;
+            self.may(cluster, &Question { account, verb, resource, namespace, name: None }).await?;
         }
         Ok(())
     }
@@ -49,92 +56,128 @@ impl Access {
         resource: &Resource,
         look: &LookUp,
     ) -> Result<(), Failure> {
+        let namespace = look.namespace();
         match look.select() {
             Select::Name(name) => {
-                self.may(cluster, account, "get", resource, look.namespace(), Some(name)).await
+                let question = Question { account, verb: "get", resource, namespace, name: Some(name) };
+                self.may(cluster, &question).await
             }
-            _ => self.may_read(cluster, account, resource, look.namespace()).await,
+            _ => self.may_read(cluster, account, resource, namespace).await,
         }
     }
 
-    async fn may(
-        &self,
-        cluster: &Cluster,
-        account: &Account,
-        verb: &str,
-        resource: &Resource,
-        namespace: Option<&str>,
-        name: Option<&str>,
-    ) -> Result<(), Failure> {
-        let question = Question {
-            account: account.clone(),
-            verb: verb.into(),
-            group: resource.kind.group().into(),
-            resource: resource.plural.clone(),
-            namespace: namespace.filter(|_| resource.namespaced).map(Into::into),
-            name: name.map(Into::into),
+    async fn may(&self, cluster: &Cluster, question: &Question<'_>) -> Result<(), Failure> {
+        let review = question.review();
+        let key = Key::of(review.to_string().as_bytes());
+        let ask = async || cluster.review(&review).await.map(|review| verdict(&review));
+        // With the wait for whoever asks the same. What was not answered is not remembered, because it says nothing about the account.
+        let unknown = match tokio::time::timeout(REQUEST_TIMEOUT, self.0.get_or_ask(key, ask)).await {
+            Ok(Ok(verdict)) => return verdict.map_err(|why| question.denied(&why)),
+            Ok(Err(error)) => error.to_string(),
+            Err(late) => late.to_string(),
         };
-        match self.ask(cluster, &question).await {
-            Answer::Allowed => Ok(()),
-            Answer::Denied(why) => Err(question.denied(&why)),
-        }
-    }
-
-    async fn ask(&self, cluster: &Cluster, question: &Question) -> Answer {
-        let answers = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = answers().get(question, clock::monotonic()) {
-            return known.clone();
-        }
-        let answer = match cluster.review(&review(question)).await {
-            Ok(review) => answer(&review),
-            // This is not remembered, because it says nothing about the account.
-            Err(error) => return Answer::Denied(format!("the API server did not say that it may: {error}")),
-        };
-        answers().put(question.clone(), answer.clone(), clock::monotonic());
-        answer
+        Err(question.denied(&format!("the API server did not say that it may: {unknown}")))
     }
 }
 
-fn review(question: &Question) -> Value {
-    json!({
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-        "spec": {
-            "user": question.account.user(), "groups": question.account.groups(),
-            "resourceAttributes": {
-                "verb": question.verb, "group": question.group, "resource": question.resource,
-                "namespace": question.namespace.as_deref().unwrap_or_default(),
-                "name": question.name.as_deref().unwrap_or_default(),
+/// A question to the API server about an account's rights.
+#[derive(Clone, Copy, Debug)]
+struct Question<'a> {
+    account: &'a Account,
+    verb: &'a str,
+    resource: &'a Resource,
+    /// Nothing means all namespaces.
+    namespace: Option<&'a str>,
+    /// Nothing means any.
+    name: Option<&'a str>,
+}
+
+impl Question<'_> {
+    /// The namespace, if the kind has one.
+    fn namespace(&self) -> Option<&str> {
+        self.namespace.filter(|_| self.resource.namespaced)
+    }
+
+    fn review(&self) -> Value {
+        json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {
+                "user": self.account.user(), "groups": self.account.groups(),
+                "resourceAttributes": {
+                    "verb": self.verb, "group": self.resource.kind.group(), "resource": self.resource.plural,
+                    "namespace": self.namespace().unwrap_or_default(), "name": self.name.unwrap_or_default(),
+                },
             },
-        },
-    })
+        })
+    }
+
+    /// The failure of a guest's root if the answer is no.
+    fn denied(&self, why: &str) -> Failure {
+        let group = match self.resource.kind.group() {
+            "" => String::new(),
+            group => format!(" in API group {group}"),
+        };
+        let place = match self.namespace() {
+            Some(namespace) => format!("in namespace {namespace}"),
+            None => "at cluster scope".into(),
+        };
+        let name = self.name.map_or_else(String::new, |name| format!(" {name:?}"));
+        let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+        let message = format!(
+            "{} cannot {} {}{name}{group} {place}{why}; the guest is shown nothing that the account could not read",
+            self.account.user(),
+            self.verb,
+            self.resource.plural
+        );
+        // Rights are given and taken without a change of the root.
+        Failure::transient(reasons::ACCESS_DENIED, message)
+    }
 }
 
 /// Allowed only if the API server explicitly says so.
-fn answer(review: &Value) -> Answer {
+fn verdict(review: &Value) -> Verdict {
     let is = |field: &str| review["status"][field] == Value::Bool(true);
     if is("allowed") && !is("denied") {
-        return Answer::Allowed;
+        return Ok(());
     }
     let text = |field: &str| review["status"][field].as_str().filter(|text| !text.is_empty());
-    Answer::Denied(text("reason").or_else(|| text("evaluationError")).unwrap_or_default().to_owned())
+    Err(text("reason").or_else(|| text("evaluationError")).unwrap_or_default().to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use pintle_kubernetes::builtin;
+
     use super::*;
 
     #[test]
     fn only_a_plain_yes_is_a_yes() {
-        assert_eq!(answer(&json!({"status": {"allowed": true}})), Answer::Allowed);
+        assert_eq!(verdict(&json!({"status": {"allowed": true}})), Ok(()));
         for status in [
             json!({}),
             json!({"allowed": false}),
             json!({"allowed": "true"}),
             json!({"allowed": true, "denied": true}),
         ] {
-            assert_eq!(answer(&json!({"status": status})), Answer::Denied(String::new()), "{status}");
+            assert_eq!(verdict(&json!({"status": status})), Err(String::new()), "{status}");
         }
         let because = json!({"status": {"allowed": false, "reason": "no"}});
-        assert_eq!(answer(&because), Answer::Denied("no".into()));
+        assert_eq!(verdict(&because), Err("no".into()));
+    }
+
+    #[test]
+    fn a_refusal_says_who_cannot_do_what_where() {
+        let account = Account::new("team", "writer").unwrap();
+        let resource = builtin("apps/v1", "Deployment", "deployments", true);
+        let (account, resource) = (&account, &resource);
+        let list = Question { account, verb: "list", resource, namespace: Some("team"), name: None };
+        let failure = list.denied("");
+        assert_eq!(failure.reason, "AccessDenied");
+        let said =
+            "system:serviceaccount:team:writer cannot list deployments in API group apps in namespace team;";
+        assert!(failure.message.starts_with(said), "{}", failure.message);
+        let named = Question { verb: "get", name: Some("web"), ..list }.denied("no role");
+        let said = "cannot get deployments \"web\" in API group apps in namespace team (no role);";
+        assert!(named.message.contains(said), "{}", named.message);
     }
 }

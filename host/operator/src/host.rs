@@ -10,7 +10,7 @@ use pintle_core::SealingKey;
 use pintle_engine::Engine;
 use pintle_kubernetes::{Cluster, Hold};
 use pintle_modules::{Budget, Compilers, Loader, Report};
-use pintle_runtime::{Spawner, clock::Random, heartbeat};
+use pintle_runtime::Spawner;
 use tokio::sync::Notify;
 use tracing::info;
 
@@ -45,8 +45,6 @@ pub struct Host {
     pub budget: Budget,
     /// How much of the roots it keeps.
     pub root_limits: RootLimits,
-    /// What its chance comes from.
-    pub seed: u64,
     /// Where its tasks run.
     pub spawner: Spawner,
     /// What calls guests, where not their modules alone do.
@@ -82,7 +80,7 @@ impl Host {
         let spawner = self.spawner.clone();
         let leader = candidate.as_ref().map(|candidate| candidate.holder.clone());
         let shared = self.share(cluster, key, leader);
-        let mut control = spawner.spawn_as(heartbeat::CONTROL, control::run(Arc::clone(&shared)));
+        let mut control = spawner.spawn(control::run(Arc::clone(&shared)));
         let mut workers = spawner.spawn(worker::dispatch(Arc::clone(&shared), shared.workers));
         let stopped = tokio::select! {
             biased;
@@ -121,7 +119,7 @@ impl Host {
             self.spawner.clone(),
             Arc::clone(&self.metrics) as Arc<dyn Report>,
         );
-        let mut state = State::new(self.seed, self.workers, Arc::clone(&self.metrics));
+        let mut state = State::new(self.workers, Arc::clone(&self.metrics));
         state.roots = Roots::within(self.root_limits);
         state.needed = Needed::within(self.root_limits.all);
         let shared = Arc::new(Shared {
@@ -135,11 +133,9 @@ impl Host {
             workers: self.workers,
             spawner: self.spawner,
             guests: self.guests,
-            chance: Mutex::new(Random::new(self.seed)),
             access: access::Access::default(),
             leader,
             state: Mutex::new(state),
-            lock: heartbeat::LockWatch::default(),
             work: Notify::new(),
             control: Notify::new(),
             needs_listed: Notify::new(),

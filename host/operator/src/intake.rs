@@ -15,7 +15,7 @@ use crate::{
     needs,
     state::{Shared, State},
     store::{self, ListMark, NameHash, RootKey},
-    watch::{Backoff, Change, News, Purpose, Sink, WatchKey, WatchState},
+    watch::{Change, News, Purpose, Sink, WatchKey, WatchState},
 };
 
 /// Where a list began, in each part of the state.
@@ -165,10 +165,6 @@ impl Part for Needs {
 impl Sink for Shared {
     type Marks = Marks;
 
-    fn backoff(&self) -> Backoff {
-        Shared::backoff(self)
-    }
-
     fn list_begins(&self) -> Marks {
         let mut state = self.state();
         Marks {
@@ -296,7 +292,7 @@ mod tests {
     #[test]
     fn an_object_with_our_labels_that_no_root_has_is_kept_as_metadata() {
         let kind = Kind::new("v1", "ConfigMap");
-        let mut state = State::new(0, 4, Arc::new(Metrics::default()));
+        let mut state = State::new(4, Arc::new(Metrics::default()));
         let reading = Reading {
             root_kind: Kind::new("x/v1", "Shop"),
             manager: "pintle-shop".into(),

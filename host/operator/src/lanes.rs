@@ -16,8 +16,8 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    pub(crate) fn new(seed: u64, workers: usize, metrics: Arc<Metrics>) -> Self {
-        Self { queue: Queue::new(seed, workers), waiting: BTreeMap::new(), metrics }
+    pub(crate) fn new(workers: usize, metrics: Arc<Metrics>) -> Self {
+        Self { queue: Queue::new(workers), waiting: BTreeMap::new(), metrics }
     }
 
     /// Queues a root.

@@ -1,12 +1,16 @@
-//! Leader election with the Lease `pintle` in the host's namespace: carries out what [`Election`] decides.
+//! Leader election with the Lease `pintle` in the host's namespace: which of several hosts may write.
+//!
+//! The rules are client-go's:
+//!
+//! * A record may be taken once it has not changed for its duration *since this host saw it change*. So no wall clock matters.
+//! * Every write of the record names the version that it replaces, so that only one of two candidates succeeds.
+//! * A holder gives the Lease up [`RENEW_DEADLINE`] after its last successful renewal *began*. Others count from the moment when they saw
+//!   the renewal, so none of them can take the Lease earlier. Writes that are under way must end in the time between this deadline and the
+//!   duration.
 
 use std::{sync::Arc, time::Duration};
 
-use pintle_core::{
-    ApiError,
-    election::{Act, Election, Record, Timing, Versioned, Wrote},
-    reasons,
-};
+use pintle_core::{ApiError, object, reasons};
 use pintle_kubernetes::{Cluster, Held, Resource, builtin};
 use pintle_runtime::{Spawner, clock};
 use pintle_wit::{Event, EventType, ObjectRef};
@@ -21,6 +25,17 @@ use super::events::{Recorder, micro_time};
 
 /// The name of the Lease, and of the election in metrics and Events.
 pub const NAME: &str = "pintle";
+
+/// How long others wait after a holder's last sign of life before they take its place. A hand-over takes less than 15 s after a crash: at
+/// most 2 s until the last renewal is seen, and 10 s until it has expired.
+const DURATION: Duration = Duration::from_secs(10);
+/// How long after its last renewal a holder still writes. On a healthy cluster the API server needs less than the margin of three seconds
+/// for a write that has reached it.
+const RENEW_DEADLINE: Duration = Duration::from_secs(7);
+/// How often a holder renews, and a candidate looks.
+const RETRY: Duration = Duration::from_secs(2);
+/// How long one request about the Lease may take: two fit in before the deadline.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(3_500);
 
 /// A candidate at work. It renews the Lease that it holds until it is told to give it up.
 pub(crate) struct Candidate {
@@ -44,10 +59,10 @@ impl Candidate {
             recorder,
             identity: identity.into(),
             namespace: namespace.into(),
-            election: Election::new(identity.into(), Timing::DEFAULT),
+            seen: None,
+            held_until: None,
             held: held_sender,
-            holder: holder_sender,
-            uid: String::new(),
+            leader: holder_sender,
             leads: false,
             trouble: None,
         };
@@ -64,7 +79,7 @@ impl Candidate {
     pub(crate) async fn release(self) {
         self.stop.notify_one();
         if !self.task.is_finished() {
-            let _ = tokio::time::timeout(Timing::DEFAULT.renew_deadline, self.task).await;
+            let _ = tokio::time::timeout(RENEW_DEADLINE, self.task).await;
         }
     }
 }
@@ -74,34 +89,62 @@ struct Standing {
     recorder: Recorder,
     identity: String,
     namespace: String,
-    election: Election,
+    /// The Lease as it was last seen; none if there is none, or if it is not known what it says now.
+    seen: Option<Seen>,
+    /// Until when this host holds the Lease.
+    held_until: Option<Duration>,
     held: watch::Sender<Held>,
-    holder: watch::Sender<String>,
-    /// The Lease's, for Events about it.
-    uid: String,
+    leader: watch::Sender<String>,
     leads: bool,
     /// The last error, so that it is logged once.
     trouble: Option<String>,
 }
 
+/// The Lease as it was seen.
+struct Seen {
+    lease: Value,
+    /// Since when its record has been the same.
+    since: Duration,
+}
+
+impl Seen {
+    fn record(&self) -> &Value {
+        &self.lease["spec"]
+    }
+
+    /// Who holds it; nobody when empty.
+    fn holder(&self) -> &str {
+        self.record()["holderIdentity"].as_str().unwrap_or_default()
+    }
+
+    /// When it may be taken from its holder, if it stays as it is.
+    fn expires(&self) -> Duration {
+        if self.holder().is_empty() {
+            return self.since;
+        }
+        let seconds = self.record()["leaseDurationSeconds"].as_u64().filter(|seconds| *seconds > 0);
+        self.since.saturating_add(seconds.map_or(DURATION, Duration::from_secs))
+    }
+}
+
 impl Standing {
     async fn run(mut self, stop: Arc<Notify>) {
         loop {
-            match self.election.next(clock::monotonic(), &wall_time()) {
-                Act::Read => self.read().await,
-                Act::Write(record, version) => self.write(record, version).await,
-                Act::Wait(until) => {
-                    // If the Lease lapses meanwhile, that must be announced at that moment.
-                    let lapses = self.election.held_until(clock::monotonic()).unwrap_or(until);
-                    let wait = until.min(lapses).saturating_sub(clock::monotonic());
-                    if tokio::time::timeout(wait, stop.notified()).await.is_ok() {
-                        break;
-                    }
+            let due = self.attempt().await;
+            self.tell().await;
+            loop {
+                let now = clock::monotonic();
+                // If the Lease lapses meanwhile, that must be announced at that moment.
+                let wait = due.min(self.held_until(now).unwrap_or(due)).saturating_sub(now);
+                if tokio::time::timeout(wait, stop.notified()).await.is_ok() {
+                    return self.release().await;
+                }
+                self.tell().await;
+                if clock::monotonic() >= due {
+                    break;
                 }
             }
-            self.tell().await;
         }
-        self.release().await;
     }
 
     fn reference(&self) -> ObjectRef {
@@ -117,61 +160,118 @@ impl Standing {
         resource().path(Some(&self.namespace), Some(NAME))
     }
 
-    async fn read(&mut self) {
-        let reference = self.reference();
-        let found = self.attempt(self.cluster.get(&resource(), &reference)).await;
-        let found = match found {
-            Ok(found) => Some(found.as_ref().map(|lease| self.take(lease))),
-            Err(error) => {
-                self.failed(&error);
-                None
-            }
-        };
-        self.election.read(clock::monotonic(), found);
+    /// Who holds the Lease, as far as is known; nobody when empty.
+    fn holder(&self) -> &str {
+        self.seen.as_ref().map_or("", Seen::holder)
     }
 
-    async fn write(&mut self, record: Record, version: Option<String>) {
+    fn held_until(&self, now: Duration) -> Option<Duration> {
+        self.held_until.filter(|until| *until > now)
+    }
+
+    /// Tries once to get or to renew the Lease, and returns when to try again.
+    async fn attempt(&mut self) -> Duration {
+        // A holder writes onto what it wrote last. It reads only what came of a write that did not succeed.
+        if self.holder() != self.identity {
+            if let Some(due) = self.look().await {
+                return due;
+            }
+            // If somebody had taken it meanwhile, this host's term has ended.
+            self.tell().await;
+        }
         let began = clock::monotonic();
-        let reply = match &version {
-            None => {
-                let lease = json!({
-                    "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                    "metadata": {"name": NAME, "namespace": self.namespace}, "spec": spec(&record),
-                });
-                let leases = resource();
-                self.attempt(self.cluster.create(&leases, &lease)).await
+        let written = self.in_time(self.write(self.record())).await;
+        let now = clock::monotonic();
+        match written {
+            Ok(lease) => {
+                self.take(lease, now);
+                // From when it began: others can have seen it from then on.
+                self.held_until = Some(began + RENEW_DEADLINE);
+                began + RETRY
             }
-            Some(version) => {
-                let patch = json!({"metadata": {"resourceVersion": version}, "spec": spec(&record)});
-                self.attempt(self.cluster.merge(self.path(), &patch)).await
-            }
-        };
-        let outcome = match reply {
-            Ok(lease) => Wrote::Accepted(self.take(&lease)),
-            // If the namespace does not exist, the API server answers a create with 404.
-            Err(error) if error.code == 409 || error.code == 404 && version.is_some() => Wrote::Outdated,
             Err(error) => {
+                let existed = self.seen.take().is_some();
+                // What it says now must be known before anything else; if it is still ours, this host goes on.
+                // If the namespace does not exist, the API server answers a create with 404.
+                if error.code == 409 || error.code == 404 && existed {
+                    return now;
+                }
                 self.failed(&error);
-                Wrote::Unknown
+                (began + RETRY).max(now + RETRY / 4)
             }
-        };
-        self.election.wrote(began, clock::monotonic(), outcome);
+        }
     }
 
-    async fn attempt<T>(&self, request: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
-        let timeout = Timing::DEFAULT.attempt_timeout();
-        tokio::time::timeout(timeout, request).await.unwrap_or_else(|_| {
-            let message = format!("nothing came within {} ms", timeout.as_millis());
+    /// Reads the Lease. Returns when to try again, if it cannot be taken now.
+    async fn look(&mut self) -> Option<Duration> {
+        let found = self.in_time(self.cluster.get(&resource(), &self.reference())).await;
+        let now = clock::monotonic();
+        let lease = match found {
+            Ok(Some(lease)) => lease,
+            Ok(None) => {
+                (self.seen, self.held_until) = (None, None);
+                return None;
+            }
+            // This changes nothing that is known.
+            Err(error) => {
+                self.failed(&error);
+                return Some(now + RETRY);
+            }
+        };
+        // Only another record is a sign of life. The version alone also changes when somebody sets a label.
+        let same = self.seen.as_ref().filter(|seen| *seen.record() == lease["spec"]);
+        let since = same.map_or(now, |seen| seen.since);
+        self.take(lease, since);
+        if self.holder() == self.identity {
+            return None;
+        }
+        // If this host held it, somebody took it by force, before its time.
+        self.held_until = None;
+        let expires = self.seen.as_ref().map_or(now, Seen::expires);
+        (expires > now).then_some(expires.min(now + RETRY))
+    }
+
+    /// Writes a record onto the Lease that was seen, or creates it.
+    async fn write(&self, record: Value) -> Result<Value, ApiError> {
+        let Some(Seen { lease, .. }) = &self.seen else {
+            let lease = json!({
+                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                "metadata": {"name": NAME, "namespace": self.namespace}, "spec": record,
+            });
+            return self.cluster.create(&resource(), &lease).await;
+        };
+        let version = &lease["metadata"]["resourceVersion"];
+        let patch = json!({"metadata": {"resourceVersion": version}, "spec": record});
+        self.cluster.merge(self.path(), &patch).await
+    }
+
+    /// The record that makes this host the holder, or says that it still is. Its times are the wall clock's: for people, and to tell one
+    /// record from the next. They are never compared with a clock.
+    fn record(&self) -> Value {
+        let now = wall_time();
+        let before = self.seen.as_ref().map(Seen::record);
+        let mine = before.filter(|_| self.holder() == self.identity);
+        let transitions = before
+            .map_or(0, |before| before["leaseTransitions"].as_u64().unwrap_or(0) + u64::from(mine.is_none()));
+        json!({
+            "holderIdentity": self.identity, "leaseDurationSeconds": DURATION.as_secs(), "renewTime": now,
+            "acquireTime": mine.map_or_else(|| json!(now), |mine| mine["acquireTime"].clone()),
+            "leaseTransitions": transitions,
+        })
+    }
+
+    async fn in_time<T>(&self, request: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
+        tokio::time::timeout(ATTEMPT_TIMEOUT, request).await.unwrap_or_else(|_| {
+            let message = format!("nothing came within {} ms", ATTEMPT_TIMEOUT.as_millis());
             Err(ApiError { message, ..ApiError::default() })
         })
     }
 
-    fn take(&mut self, lease: &Value) -> Versioned {
+    fn take(&mut self, lease: Value, since: Duration) {
         if self.trouble.take().is_some() {
             info!(lease = %self.path(), "The Lease is within reach again");
         }
-        self.uid = pintle_core::object::uid(lease).into();
-        versioned(lease)
+        self.seen = Some(Seen { lease, since });
     }
 
     fn failed(&mut self, error: &ApiError) {
@@ -181,7 +281,7 @@ impl Standing {
                 lease = %self.path(), error,
                 "The Lease can be neither read nor written, and without it nothing is written; it is tried again every {} s. \
                  Is deploy/install.yaml applied?",
-                Timing::DEFAULT.retry.as_secs()
+                RETRY.as_secs()
             );
         }
         self.trouble = Some(error);
@@ -190,7 +290,7 @@ impl Standing {
     /// Announces what changed.
     async fn tell(&mut self) {
         let now = clock::monotonic();
-        let until = self.election.held_until(now);
+        let until = self.held_until(now);
         if let Some(until) = until {
             self.held.send_if_modified(|held| {
                 let before = *held;
@@ -203,8 +303,8 @@ impl Standing {
             // Code that looks at the term sees by the time that it has ended; code that waits is woken.
             self.held.send_modify(|held| held.until = Duration::ZERO);
         }
-        let holder = self.election.holder().to_owned();
-        let new_holder = self.holder.send_if_modified(|before| {
+        let holder = self.holder().to_owned();
+        let new_holder = self.leader.send_if_modified(|before| {
             let changed = *before != holder && !holder.is_empty();
             if changed {
                 before.clone_from(&holder);
@@ -240,15 +340,22 @@ impl Standing {
         };
         let lease = self.reference();
         // The next renewal must not wait for an Event.
-        let published = self.recorder.emit(&lease, &self.uid, None, std::slice::from_ref(&event));
-        let _ = tokio::time::timeout(Timing::DEFAULT.retry / 2, published).await;
+        let uid = self.seen.as_ref().map_or("", |seen| object::uid(&seen.lease));
+        let published = self.recorder.emit(&lease, uid, None, std::slice::from_ref(&event));
+        let _ = tokio::time::timeout(RETRY / 2, published).await;
     }
 
     async fn release(mut self) {
-        let Some((record, version)) = self.election.release(clock::monotonic(), &wall_time()) else { return };
+        if self.held_until(clock::monotonic()).is_none() || self.holder() != self.identity {
+            return;
+        }
+        self.held_until = None;
         self.held.send_modify(|held| held.until = Duration::ZERO);
-        let patch = json!({"metadata": {"resourceVersion": version}, "spec": spec(&record)});
-        match self.attempt(self.cluster.merge(self.path(), &patch)).await {
+        let mut record = self.record();
+        record["holderIdentity"] = "".into();
+        // The API server does not take 0.
+        record["leaseDurationSeconds"] = 1.into();
+        match self.in_time(self.write(record)).await {
             Ok(_) => {
                 info!(identity = self.identity, "The lease is given up: another host takes over at once")
             }
@@ -266,50 +373,5 @@ fn wall_time() -> String {
     micro_time(clock::now())
 }
 
-fn spec(record: &Record) -> Value {
-    json!({
-        "holderIdentity": record.holder, "leaseDurationSeconds": record.duration_seconds,
-        "acquireTime": record.acquired, "renewTime": record.renewed, "leaseTransitions": record.transitions,
-    })
-}
-
-/// A Lease as the election sees it. Fields that another writer left out are empty.
-fn versioned(lease: &Value) -> Versioned {
-    let spec = &lease["spec"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
-    Versioned {
-        record: Record {
-            holder: text(&spec["holderIdentity"]),
-            duration_seconds: number(&spec["leaseDurationSeconds"]),
-            acquired: text(&spec["acquireTime"]),
-            renewed: text(&spec["renewTime"]),
-            transitions: number(&spec["leaseTransitions"]),
-        },
-        version: text(&lease["metadata"]["resourceVersion"]),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lease_is_read_as_it_was_written() {
-        let record = Record {
-            holder: "a".into(),
-            duration_seconds: 10,
-            acquired: wall_time(),
-            renewed: wall_time(),
-            transitions: 3,
-        };
-        let lease = json!({"metadata": {"resourceVersion": "7"}, "spec": spec(&record)});
-        assert_eq!(versioned(&lease), Versioned { record, version: "7".into() });
-    }
-
-    #[test]
-    fn a_lease_that_somebody_made_empty_is_free() {
-        let found = versioned(&json!({"metadata": {"resourceVersion": "7"}}));
-        assert_eq!((found.record, found.version.as_str()), (Record::default(), "7"));
-    }
-}
+mod tests;

@@ -19,9 +19,6 @@ use super::{limits, state::Shared};
 const KEPT_UNUSED: usize = 2;
 const KEPT_UNUSED_CODE_BYTES: usize = 16 << 20;
 
-/// The back-off of fetches: the first and the longest delay.
-const RETRY_FIRST: Duration = Duration::from_millis(500);
-const RETRY_MAX: Duration = Duration::from_secs(30);
 /// How far the loading of a module has got.
 #[derive(Clone)]
 pub(crate) enum Progress {
@@ -178,13 +175,10 @@ pub(crate) fn begin(shared: &Arc<Shared>, name: &str, uid: &str, spec: ModuleSpe
             }
             Ok(None) => (Progress::Checked(None), 0),
             Err(failure) if failure.retry => {
-                let delay = match failure.reason.as_str() {
-                    reasons::COMPILER_FAILED => {
-                        warn!(module = name, %failure, "A module is not compiled");
-                        retry_after(failures)
-                    }
-                    _ => RETRY_FIRST.saturating_mul(1 << failures.min(10)).min(RETRY_MAX),
-                };
+                if failure.reason == reasons::COMPILER_FAILED {
+                    warn!(module = name, %failure, "A module is not compiled");
+                }
+                let delay = retry_after(&failure.reason, failures);
                 (Progress::NotYet(failure, clock::monotonic() + delay), failures.saturating_add(1))
             }
             Err(failure) => {

@@ -36,7 +36,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     .await?
     .context("the engine's deadline does not fire")?;
     let spawner = Spawner::default();
-    let server = server::Server::bind(flags.bind, spawner.heartbeats().clone())?;
+    let server = server::Server::bind(flags.bind)?;
     let budget = Budget::new(flags.memory_budget.unwrap_or_else(memory_limit::process_bytes));
     let standing = budget.standing();
     info!(
@@ -46,7 +46,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     );
     let readiness = server.readiness();
     let stop = stop_signal()?;
-    let serving = server.start()?;
+    let serving = server.start(&spawner)?;
     let host = Host {
         client,
         engine,
@@ -61,7 +61,6 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
             each: flags.max_root_size,
             all: flags.max_roots_size.unwrap_or(standing.process / ROOTS_SHARE),
         },
-        seed: u64::from_le_bytes(clock::random()?),
         spawner,
         guests: None,
         readiness,

@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pintle_core::{ApiError, SealingKey};
-use pintle_kubernetes::{Cluster, builtin};
+use pintle_kubernetes::{Backoff, Cluster, builtin};
 use pintle_runtime::clock;
 use pintle_wit::ObjectRef;
 use serde_json::json;
@@ -22,7 +22,7 @@ const KEY_NAME: &str = "pintle-key";
 /// Reads the key that seals the hashes of Secrets. The first host that starts creates it. Retries until it succeeds: without the key, the
 /// hashes on existing Secrets would mean nothing, and every Secret would be written again.
 pub(crate) async fn read(cluster: &Cluster, namespace: &str) -> SealingKey {
-    let mut delay = RETRY_FIRST;
+    let mut backoff = Backoff::between(RETRY_FIRST, RETRY_MAX);
     loop {
         match try_read(cluster, namespace).await {
             Ok(Some(key)) => return key,
@@ -35,8 +35,7 @@ pub(crate) async fn read(cluster: &Cluster, namespace: &str) -> SealingKey {
                     namespace,
                     %error, "Secret {KEY_NAME} can be neither read nor made; is deploy/install.yaml applied?"
                 );
-                tokio::time::sleep(delay).await;
-                delay = (delay * 2).min(RETRY_MAX);
+                backoff.pause().await;
             }
         }
     }

@@ -2,7 +2,10 @@
 
 use std::{
     net::{SocketAddr, TcpListener},
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -14,10 +17,7 @@ use axum::{
     response::IntoResponse,
     routing::get,
 };
-use pintle_runtime::{
-    clock,
-    heartbeat::{Heartbeats, Standstill},
-};
+use pintle_runtime::{Spawner, clock};
 use tokio::sync::oneshot;
 
 use crate::state::Shared;
@@ -26,8 +26,11 @@ use crate::state::Shared;
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 /// How often it tries meanwhile.
 const LOCK_POLL: Duration = Duration::from_millis(5);
-/// How often the lock is checked, so that the result does not depend on how often a probe asks.
-const LOCK_LOOK: Duration = Duration::from_secs(1);
+
+/// How often the watchdog says that it gets on.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long it may not. A guest may compute for 10 s, but not on these threads, and their own work takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The server, listening but not yet answering.
 pub(crate) struct Server {
@@ -89,7 +92,7 @@ impl Readiness {
 enum Unready {
     #[error("the operator is starting")]
     Starting,
-    #[error("the lock of what the host knows is held; /healthz says for how long")]
+    #[error("the lock of what the host knows is held")]
     Locked,
     /// The host's own objects cannot be watched.
     #[error("{0}")]
@@ -101,25 +104,37 @@ enum Unready {
 /// Whether the host makes progress.
 #[derive(Clone)]
 pub(crate) struct Health {
-    beats: Heartbeats,
+    /// When the watchdog last got on, in milliseconds of the clock.
+    seen: Arc<AtomicU64>,
     readiness: Readiness,
 }
 
 impl Health {
-    /// The answer at this time.
-    ///
-    /// # Errors
-    /// The part that makes no progress.
-    pub(crate) fn check(&self, now: Duration) -> Result<(), Standstill> {
-        self.look_at_lock(now)?;
-        self.beats.check(now)
+    fn new() -> Self {
+        let health = Self { seen: Arc::default(), readiness: Readiness::default() };
+        health.look();
+        health
     }
 
-    fn look_at_lock(&self, now: Duration) -> Result<(), Standstill> {
-        match self.readiness.0.get() {
-            Some(shared) => shared.lock.check(shared.is_locked(), now),
-            None => Ok(()),
+    /// The watchdog. It is one of the host's tasks and takes the lock that all of them need, so it gets on only if they can.
+    async fn watch(self) {
+        loop {
+            self.look();
+            tokio::time::sleep(LOOK).await;
         }
+    }
+
+    fn look(&self) {
+        if let Some(shared) = self.readiness.0.get() {
+            drop(shared.state());
+        }
+        let now = u64::try_from(clock::monotonic().as_millis()).unwrap_or(u64::MAX);
+        self.seen.store(now, Ordering::Relaxed);
+    }
+
+    /// For how long the watchdog has not got on.
+    fn standstill(&self) -> Duration {
+        clock::monotonic().saturating_sub(Duration::from_millis(self.seen.load(Ordering::Relaxed)))
     }
 
     fn routes(&self) -> Router {
@@ -133,11 +148,11 @@ impl Health {
 }
 
 impl Server {
-    pub(crate) fn bind(address: SocketAddr, beats: Heartbeats) -> anyhow::Result<Self> {
+    pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(address)
             .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
             .with_context(|| format!("cannot listen on {address} (--bind)"))?;
-        Ok(Self { listener, health: Health { beats, readiness: Readiness::default() } })
+        Ok(Self { listener, health: Health::new() })
     }
 
     pub(crate) fn address(&self) -> String {
@@ -148,26 +163,18 @@ impl Server {
         self.health.readiness.clone()
     }
 
-    /// Answers requests from now on. The returned future ends when the server ends.
+    /// Answers requests from now on, and starts the watchdog. The returned future ends when the server ends.
     ///
     /// # Errors
     /// When its thread cannot be started.
-    pub(crate) fn start(self) -> anyhow::Result<oneshot::Receiver<std::io::Result<()>>> {
+    pub(crate) fn start(self, spawner: &Spawner) -> anyhow::Result<oneshot::Receiver<std::io::Result<()>>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (ended, end) = oneshot::channel();
+        spawner.spawn(self.health.clone().watch());
         std::thread::Builder::new().name("pintle-health".into()).spawn(move || {
             let served = runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::from_std(self.listener)?;
-                let look = async {
-                    loop {
-                        tokio::time::sleep(LOCK_LOOK).await;
-                        let _ = self.health.look_at_lock(clock::monotonic());
-                    }
-                };
-                tokio::select! {
-                    served = axum::serve(listener, self.health.routes()) => served,
-                    () = look => Ok(()),
-                }
+                axum::serve(listener, self.health.routes()).await
             });
             // Nothing has to wait for it.
             let _ = ended.send(served);
@@ -177,10 +184,15 @@ impl Server {
 }
 
 async fn healthz(State(health): State<Health>) -> (StatusCode, String) {
-    match health.check(clock::monotonic()) {
-        Ok(()) => (StatusCode::OK, "ok".into()),
-        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+    let standstill = health.standstill();
+    if standstill < PATIENCE {
+        return (StatusCode::OK, "ok".into());
     }
+    let seconds = standstill.as_secs();
+    let message = format!(
+        "the host makes no progress for {seconds} s: all its threads are busy, or the lock of what it knows is held"
+    );
+    (StatusCode::SERVICE_UNAVAILABLE, message)
 }
 
 async fn readyz(State(health): State<Health>) -> (StatusCode, String) {

@@ -17,7 +17,7 @@ use pintle_core::{Priority, SealingKey, StatusSchema, Uid};
 use pintle_engine::{Answer, CallError, CallLimits, Engine, Guest};
 use pintle_kubernetes::Cluster;
 use pintle_modules::{Budget, Loader};
-use pintle_runtime::{Spawner, clock::Random};
+use pintle_runtime::Spawner;
 use pintle_wit::{Kind, ObjectRef};
 use tokio::sync::Notify;
 
@@ -30,7 +30,7 @@ use crate::{
     policy::Bindings,
     served::Served,
     store::{Children, Root, RootKey, Roots},
-    watch::{self, News, Watch, WatchKey},
+    watch::{News, Watch, WatchKey},
 };
 
 /// What calls guests in their place.
@@ -51,13 +51,10 @@ pub(crate) struct Shared {
     pub(crate) recorder: events::Recorder,
     pub(crate) spawner: Spawner,
     pub(crate) guests: Option<CallGuest>,
-    /// What the chance in the back-off of each watch comes from.
-    pub(crate) chance: Mutex<Random>,
     pub(crate) access: access::Access,
     /// Who leads, where hosts stand for election.
     pub(crate) leader: Option<tokio::sync::watch::Receiver<String>>,
     pub(crate) state: Mutex<State>,
-    pub(crate) lock: pintle_runtime::heartbeat::LockWatch,
     /// There is work for a worker.
     pub(crate) work: Notify,
     /// There is something for the control loop to decide.
@@ -173,14 +170,14 @@ pub(crate) struct CrdInfo {
 }
 
 impl State {
-    pub(crate) fn new(seed: u64, workers: usize, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(workers: usize, metrics: Arc<Metrics>) -> Self {
         Self {
             term: None,
             roots: Roots::default(),
             children: Children::default(),
             needed: Needed::default(),
             in_flight: InFlight::default(),
-            queue: Lanes::new(seed, workers, metrics),
+            queue: Lanes::new(workers, metrics),
             bindings: Bindings::default(),
             served: Served::default(),
             watches: BTreeMap::new(),
@@ -226,9 +223,7 @@ impl State {
 impl Shared {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         // Nothing in State is left half-changed by a panic: every change is one insertion or removal.
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        self.lock.taken();
-        state
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether somebody holds the lock now.
@@ -268,11 +263,6 @@ impl Shared {
         }
         drop(state);
         self.work.notify_one();
-    }
-
-    /// The back-off of another watch.
-    pub(crate) fn backoff(&self) -> watch::Backoff {
-        watch::Backoff::new(self.chance.lock().unwrap_or_else(PoisonError::into_inner).next_u64())
     }
 
     /// The Reconciler that names a Module, for metrics: the first one if there are several, and nothing if there is none.

@@ -9,11 +9,8 @@ use kube::{
     runtime::{WatchStreamExt, watcher},
 };
 use pintle_core::object;
-use pintle_kubernetes::{Projection, Reduced, Resource};
-use pintle_runtime::{
-    Spawner,
-    clock::{self, Random},
-};
+use pintle_kubernetes::{Backoff, Projection, Reduced, Resource};
+use pintle_runtime::{Spawner, clock};
 use pintle_wit::{Kind, names};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Value, value::RawValue};
@@ -134,8 +131,6 @@ pub(crate) trait Sink: Send + Sync + 'static {
     /// What is remembered from the beginning of a list to its end.
     type Marks: Copy + Send;
 
-    /// The back-off of another watch.
-    fn backoff(&self) -> Backoff;
     /// A list begins.
     fn list_begins(&self) -> Self::Marks;
     /// A list shows an object.
@@ -280,47 +275,12 @@ where
 {
     let key = Arc::new(key);
     let mut list: Option<K::Marks> = None;
-    let mut stream = std::pin::pin!(persistent(sink.backoff(), begin));
+    let mut stream = std::pin::pin!(persistent(begin));
     while let Some(event) = stream.next().await {
         match event {
             Ok(event) => take(&*sink, &key, event, &mut list),
             Err(error) => sink.is(&key, WatchState::Failing(describe(&error))),
         }
-    }
-}
-
-/// How long a watch waits after a failure: twice as long each time, as client-go does, and less by up to a half, so that the watches
-/// of many hosts do not come back at one moment.
-#[derive(Clone, Debug)]
-pub(crate) struct Backoff {
-    random: Random,
-    failures: u32,
-}
-
-/// How long it waits at first and at most, in milliseconds.
-const BACKOFF_FIRST: u64 = 800;
-const BACKOFF_MAX: u64 = 30_000;
-
-impl Backoff {
-    /// A back-off whose chance comes from this seed.
-    pub(crate) fn new(seed: u64) -> Self {
-        Self { random: Random::new(seed), failures: 0 }
-    }
-}
-
-impl Iterator for Backoff {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let longest = BACKOFF_FIRST.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
-        self.failures += 1;
-        Some(Duration::from_millis(longest - self.random.below(longest / 2 + 1)))
-    }
-}
-
-impl kube::runtime::utils::Backoff for Backoff {
-    fn reset(&mut self) {
-        self.failures = 0;
     }
 }
 
@@ -331,34 +291,33 @@ const FAILURES_MAX: u32 = 3;
 /// is gone, or that may no longer be watched, is told by the list that the watch begins anew with. So is what an event said that
 /// cannot be read, for instance because its object stands before its type: the stream would go on behind it.
 pub(crate) fn persistent<K, S>(
-    backoff: Backoff,
     begin: impl Fn() -> S,
 ) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>>
 where
     S: Stream<Item = Result<watcher::Event<K>, watcher::Error>>,
 {
-    let first = Box::pin(begin().backoff(backoff.clone()));
-    stream::unfold((first, 0, begin, backoff), |(mut stream, mut failures, begin, mut backoff)| async move {
+    let begin = move || Box::pin(begin().backoff(Backoff::of_watch()));
+    let first = begin();
+    stream::unfold((first, 0, begin), |(mut stream, mut failures, begin)| async move {
         loop {
             match stream.next().await? {
-                Ok(event) => return Some((Ok(event), (stream, 0, begin, backoff))),
+                Ok(event) => return Some((Ok(event), (stream, 0, begin))),
                 Err(error @ (watcher::Error::InitialListFailed(_) | watcher::Error::NoResourceVersion)) => {
-                    return Some((Err(error), (stream, 0, begin, backoff)));
+                    return Some((Err(error), (stream, 0, begin)));
                 }
                 Err(watcher::Error::WatchFailed(
                     error @ (kube::Error::SerdeError(_) | kube::Error::Api(_)),
                 )) => {
                     warn!(%error, "An event of a watch cannot be read; everything is listed anew");
-                    tokio::time::sleep(backoff.clone().next().unwrap_or_default()).await;
-                    stream = Box::pin(begin().backoff(backoff.clone()));
+                    Backoff::of_watch().pause().await;
+                    stream = begin();
                     failures = 0;
                 }
                 Err(error) => {
                     failures += 1;
                     debug!(failures, %error, "A watch was interrupted");
                     if failures >= FAILURES_MAX {
-                        backoff.random = Random::new(backoff.random.next_u64());
-                        stream = Box::pin(begin().backoff(backoff.clone()));
+                        stream = begin();
                         failures = 0;
                     }
                 }

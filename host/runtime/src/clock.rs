@@ -153,6 +153,11 @@ impl Random {
         Self(seed)
     }
 
+    /// A sequence that continues from here, and differs for each seed except 0.
+    pub fn apart(&self, seed: u64) -> Self {
+        Self(self.0 ^ seed.wrapping_mul(0xD6E8_FEB8_6659_FD93))
+    }
+
     /// The next number.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);

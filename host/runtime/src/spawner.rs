@@ -9,14 +9,11 @@ use tokio::{
 };
 
 use crate::clock;
-use crate::heartbeat::{self, Heartbeats};
 
 /// Starts tasks. Clones start their tasks in the same place.
 #[derive(Clone, Debug, Default)]
 pub struct Spawner {
     simulated: Option<Arc<Simulated>>,
-    /// Which tasks on the runtime's threads are busy.
-    beats: Heartbeats,
     /// The first task to end of those that were to last.
     ended: Arc<SetOnce<&'static str>>,
 }
@@ -26,6 +23,19 @@ pub struct Spawner {
 struct Simulated {
     clock: Arc<clock::Virtual>,
     tasks: Mutex<Vec<AbortHandle>>,
+}
+
+/// Tells that a task has ended which was to last, when it is dropped with it: also by a panic.
+#[derive(Debug)]
+struct Lasting {
+    name: &'static str,
+    ended: Arc<SetOnce<&'static str>>,
+}
+
+impl Drop for Lasting {
+    fn drop(&mut self) {
+        let _ = self.ended.set(self.name);
+    }
 }
 
 /// How many tasks are remembered before those that ended are forgotten.
@@ -38,25 +48,12 @@ impl Spawner {
         Self { simulated, ..Self::default() }
     }
 
-    /// The heartbeats, which show whether the tasks make progress.
-    pub fn heartbeats(&self) -> &Heartbeats {
-        &self.beats
-    }
-
     /// Starts a task.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        self.spawn_as(heartbeat::name_of::<F>(), future)
-    }
-
-    /// Starts a task with a name, which is reported if the task ever makes no progress.
-    pub fn spawn_as<F>(&self, name: &'static str, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        let Some(simulated) = &self.simulated else { return tokio::spawn(self.beats.watch(name, future)) };
+        let Some(simulated) = &self.simulated else { return tokio::spawn(future) };
         let task = tokio::spawn(Arc::clone(&simulated.clock).scope(future));
         let mut tasks = simulated.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         if tasks.len() >= TASKS_KEPT {
@@ -71,10 +68,10 @@ impl Spawner {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let (task, ended) = (self.spawn(future), Arc::clone(&self.ended));
+        let lasting = Lasting { name: name_of::<F>(), ended: Arc::clone(&self.ended) };
         self.spawn(async move {
-            let _ = task.await;
-            let _ = ended.set(heartbeat::name_of::<F>());
+            let _lasting = lasting;
+            future.await;
         });
     }
 
@@ -110,6 +107,14 @@ impl Spawner {
             task.abort();
         }
     }
+}
+
+/// The name of a task's type, in short: `worker::reconcile`.
+fn name_of<F>() -> &'static str {
+    let name = std::any::type_name::<F>();
+    let name = name.split(['<', '{']).next().unwrap_or(name).trim_end_matches(':');
+    let ours = name.strip_prefix("pintle_").and_then(|name| name.split_once("::"));
+    ours.map_or(name, |(_, rest)| rest)
 }
 
 /// The `nice` value of a thread that computes for long. When all processors are busy, it gets a tenth of the time of a thread that does
@@ -162,5 +167,14 @@ mod tests {
         let here = std::thread::current().id();
         let there = Spawner::simulated(clock).block(move || std::thread::current().id()).await;
         assert_eq!(there.unwrap(), here);
+    }
+
+    #[test]
+    fn the_name_of_a_task_is_short() {
+        fn of<F>(_: &F) -> &'static str {
+            name_of::<F>()
+        }
+        async fn reconcile() {}
+        assert_eq!(of(&reconcile()), "spawner::tests::the_name_of_a_task_is_short::reconcile");
     }
 }

@@ -23,8 +23,6 @@ pub(crate) struct Life {
     pub(crate) client: String,
     /// How many were started before it, and itself.
     pub(crate) number: u32,
-    /// The seed of its random numbers.
-    pub(crate) seed: u64,
     pub(crate) clock: Arc<clock::Virtual>,
     pub(crate) spawner: Spawner,
     ended: AtomicBool,
@@ -39,7 +37,6 @@ impl Life {
         Self {
             client: format!("{prefix}{number}"),
             number,
-            seed,
             spawner: Spawner::simulated(Arc::clone(&clock)),
             clock,
             ended: AtomicBool::new(false),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::{Failure, failure::cause, kinds::Served, store::Key, verbs::Context};
+use crate::{Failure, failure::cause, kinds::Served, random, store::Key, verbs::Context};
 
 /// The ranges of node ports, and of the last two bytes of addresses as one number.
 const NODE_PORTS: std::ops::Range<u64> = 30_000..32_768;
@@ -33,8 +33,8 @@ pub(crate) fn service(
     let others: Vec<&Value> = others.map(|(_, other)| &other["spec"]).collect();
     if spec["clusterIP"].is_null() {
         // A random free one, as in a cluster, so an address that was just released is rarely the next one.
-        let mut addresses =
-            random.from(ADDRESSES).map(|number| format!("10.96.{}.{}", number / 256, number % 256));
+        let mut addresses = random::numbers(random, ADDRESSES)
+            .map(|number| format!("10.96.{}.{}", number / 256, number % 256));
         let is_free = |address: &String| others.iter().all(|other| other["clusterIP"] != address.as_str());
         spec["clusterIP"] = addresses.find(is_free).into();
     }
@@ -63,7 +63,7 @@ pub(crate) fn service(
             Some(_) => {}
             None => {
                 let is_free = |number: &u64| !taken.contains(number) && !asked.contains(number);
-                let free = random.from(NODE_PORTS).find(is_free);
+                let free = random::numbers(random, NODE_PORTS).find(is_free);
                 port["nodePort"] = free.into();
                 taken.extend(free);
             }

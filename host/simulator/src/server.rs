@@ -8,6 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 use pintle_core::object;
+use pintle_runtime::clock::Random;
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
@@ -17,7 +18,6 @@ use crate::{
     controllers::{self, ControllerAction},
     faults::{Fate, Faults, NoFaults, RequestSeen, StreamSeen, Verb},
     kinds::{self, Served},
-    random::Random,
     request::Request,
     service::Service,
     store::Store,

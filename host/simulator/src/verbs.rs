@@ -15,13 +15,13 @@ pub(crate) use write::CRD_FINALIZER;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use pintle_runtime::clock::Random;
 use serde_json::Value;
 
 use crate::{
     Failure,
     faults::Verb,
     kinds::{self, Served},
-    random::Random,
     request::Request,
     store::{Key, Store},
 };

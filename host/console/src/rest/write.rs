@@ -18,7 +18,7 @@ use pintle_core::{
         version::Sent,
     },
 };
-use pintle_runtime::Pauses;
+use pintle_kubernetes::Backoff;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -70,7 +70,7 @@ pub(super) async fn replace(asked: &Asked<'_>, body: &[u8]) -> Result<Response, 
     same_place(asked, &written)?;
     let known = known_version(asked, &written)?.ok_or_else(Refusal::version_needed)?;
     may_update(asked).await?;
-    let mut pauses = Pauses::default();
+    let mut backoff = Backoff::of_write();
     loop {
         let current = asked.current(Doing::Update).await?;
         known.is(&current)?;
@@ -78,7 +78,7 @@ pub(super) async fn replace(asked: &Asked<'_>, body: &[u8]) -> Result<Response, 
         match update(asked, &current, before, written.clone(), &options).await {
             // Somebody else was faster. The request as a whole has a deadline.
             Err(conflict) if conflict.status == StatusCode::CONFLICT && known == Known::Any => {
-                pauses.pause().await;
+                backoff.pause().await;
             }
             done => return done,
         }
@@ -92,7 +92,7 @@ pub(super) async fn patch(asked: &Asked<'_>, body: &[u8]) -> Result<Response, Pr
     let options = options(asked, Options::Patch, Doing::Update)?;
     let patch = json_of(body)?;
     may_update(asked).await?;
-    let mut pauses = Pauses::default();
+    let mut backoff = Backoff::of_write();
     loop {
         let current = asked.current(Doing::Update).await?;
         let shown = read(&asked.shown(&current).await?)?;
@@ -107,7 +107,7 @@ pub(super) async fn patch(asked: &Asked<'_>, body: &[u8]) -> Result<Response, Pr
             Err(conflict)
                 if conflict.status == StatusCode::CONFLICT && matches!(known, None | Some(Known::Any)) =>
             {
-                pauses.pause().await;
+                backoff.pause().await;
             }
             done => return done,
         }
@@ -138,7 +138,7 @@ pub(super) async fn delete(asked: &Asked<'_>) -> Result<Response, Problem> {
         }
     }
     let path = asked.backing_path(Doing::Delete)?;
-    let mut pauses = Pauses::default();
+    let mut backoff = Backoff::of_write();
     // The request as a whole has a deadline.
     let answer = loop {
         // A selector does not bound what is asked for by name: the API server must delete the object as it is seen here, and no other.
@@ -148,7 +148,7 @@ pub(super) async fn delete(asked: &Asked<'_>) -> Result<Response, Problem> {
             pinned(&body, &asked.current(Doing::Delete).await?, true)
         };
         match asked.ask(Doing::Delete, Ask::json(Method::DELETE, path.clone(), &body)).await {
-            Err(changed) if changed.status == StatusCode::CONFLICT && is_pinned_here => pauses.pause().await,
+            Err(changed) if changed.status == StatusCode::CONFLICT && is_pinned_here => backoff.pause().await,
             answer => break answer?,
         }
     };

@@ -5,7 +5,9 @@ use std::time::Duration;
 use axum::response::sse::Event;
 use futures::{StreamExt, stream::FuturesUnordered};
 use http::StatusCode;
+use kube::runtime::utils::Backoff as _;
 use pintle_core::object;
+use pintle_kubernetes::Backoff;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
@@ -24,9 +26,8 @@ use crate::{
 /// How long the API server keeps a watch open. A watch that goes on is not authorized again, so it is opened anew.
 const WATCH_SECONDS: u64 = 540;
 
-/// How long after the end of a watch it is opened again, at first and at most.
-const BACKOFF: Duration = Duration::from_secs(1);
-const BACKOFF_MAX: Duration = Duration::from_secs(30);
+/// The longest that the API server is left alone because it says so.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// One stream.
 pub(super) struct Listener {
@@ -88,7 +89,7 @@ impl Listener {
     /// what ends the whole stream, if that does.
     async fn watch(&self, watch: usize, wanted: Wanted) -> Result<Option<StreamEnd>, Gone> {
         let Wanted { what, since: mut seen } = wanted;
-        let mut failures = 0_u32;
+        let mut backoff = Backoff::of_watch();
         loop {
             let began = seen.clone();
             let retry_after = match self.read(watch, &what, &mut seen).await {
@@ -108,10 +109,14 @@ impl Listener {
                     problem.retry_after
                 }
             };
-            failures = if seen == began { failures + 1 } else { 0 };
+            if seen != began {
+                backoff.reset();
+            }
             // An API server that closes at once is not asked in a circle.
-            let wait = retry_after.unwrap_or(BACKOFF.saturating_mul(1 << failures.min(5)));
-            tokio::time::sleep(wait.min(BACKOFF_MAX)).await;
+            match retry_after {
+                Some(after) => tokio::time::sleep(after.min(RETRY_AFTER_MAX)).await,
+                None => backoff.pause().await,
+            }
         }
     }
 

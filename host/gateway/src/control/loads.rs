@@ -10,15 +10,11 @@ use pintle_api::{Module, ModuleSpec};
 use pintle_engine::Digest;
 use pintle_modules::{Loader, Order, Owner, retry_after};
 use pintle_runtime::{Spawner, clock};
-use pintle_wit::{Failure, reasons};
+use pintle_wit::Failure;
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
 use super::bind::ModuleState;
-
-/// The back-off of fetches: the first and the longest delay.
-const RETRY_FIRST: Duration = Duration::from_millis(500);
-const RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// The modules of Views.
 pub(crate) struct Loads {
@@ -139,11 +135,7 @@ impl Load {
             }
             Err(failure) if failure.retry => {
                 warn!(module = name, %failure, "A module is not loaded yet");
-                let delay = match failure.reason.as_str() {
-                    reasons::COMPILER_FAILED => retry_after(self.failures),
-                    _ => RETRY_FIRST.saturating_mul(1 << self.failures.min(10)).min(RETRY_MAX),
-                };
-                self.retry_at = Some(clock::monotonic() + delay);
+                self.retry_at = Some(clock::monotonic() + retry_after(&failure.reason, self.failures));
                 (self.state, self.failures) = (ModuleState::NotYet(failure), self.failures.saturating_add(1));
             }
             Err(failure) => {

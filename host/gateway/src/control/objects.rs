@@ -14,14 +14,13 @@ use kube::{
     runtime::{WatchStreamExt, reflector, watcher},
 };
 use pintle_api::{Module, View};
-use pintle_kubernetes::prompt;
+use pintle_kubernetes::{Backoff, prompt};
 use pintle_runtime::Spawner;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tracing::warn;
 
 use super::{bind::ApiService, registration::DISCOVERY};
-use crate::backoff::Backoff;
 
 /// What the control loop decides from.
 pub(crate) struct Objects {
@@ -126,7 +125,7 @@ where
     let woken = Arc::clone(woken);
     spawner.spawn_lasting(async move {
         // The task has the clock that the delays come from.
-        let mut stream = std::pin::pin!(stream.backoff(Backoff::new()).reflect(writer));
+        let mut stream = std::pin::pin!(stream.backoff(Backoff::of_watch()).reflect(writer));
         while let Some(event) = stream.next().await {
             match event {
                 Ok(_) => woken.notify_one(),

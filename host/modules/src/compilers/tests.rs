@@ -87,8 +87,8 @@ async fn memory_time_and_signals_are_tried_again_and_no_longer_where_cheap_ones_
         let cheap = compilers.want(digest(2), false);
         assert!(again.has_begun() && cheap.has_begun(), "each in a place of its own");
     }
-    assert_eq!(retry_after(0), Duration::from_secs(2));
-    assert_eq!(retry_after(60), Duration::from_secs(300));
+    let fails = reasons::COMPILER_FAILED;
+    assert_eq!([0, 60].map(|failures| retry_after(fails, failures).as_secs()), [2, 300]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -33,10 +33,7 @@ pub(super) async fn follow<K>(
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
     let api: Api<K> = Api::all(shared.cluster.client());
-    let mut stream = std::pin::pin!(persistent(shared.backoff(), move || watcher(
-        api.clone(),
-        watcher::Config::default()
-    )));
+    let mut stream = std::pin::pin!(persistent(move || watcher(api.clone(), watcher::Config::default())));
     let mut listed: BTreeMap<String, K> = BTreeMap::new();
     let mut known: BTreeSet<String> = BTreeSet::new();
     let name = |object: &K| object.meta().name.clone().unwrap_or_default();

@@ -191,7 +191,6 @@ impl Cluster {
             namespace: api::NAMESPACE.into(),
             leader_elect: false,
             workers: 2,
-            seed: 1,
             spawner: Spawner::default(),
             guests: None,
             readiness: Readiness::default(),

@@ -56,7 +56,7 @@ fn active(object: &api::Reconciler, guest: Option<Guest>) -> Active {
 
 /// What is known once the control loop has looked at this Reconciler, and is somewhere else.
 fn state(object: &api::Reconciler) -> State {
-    let mut state = State::new(0, 4, Arc::new(Metrics::default()));
+    let mut state = State::new(4, Arc::new(Metrics::default()));
     state.bindings.put("r", active(object, Some(guest())));
     state.own.reconcilers.insert("r".into(), object.clone());
     state

@@ -8,16 +8,6 @@ fn interrupted() -> Result<watcher::Event<u8>, watcher::Error> {
     Err(watcher::Error::WatchError(Box::default()))
 }
 
-#[test]
-fn a_watch_waits_longer_with_each_failure_and_at_most_half_a_minute() {
-    let waited: Vec<u128> = Backoff::new(7).take(8).map(|wait| wait.as_millis()).collect();
-    for (index, wait) in waited.iter().enumerate() {
-        let longest = (800_u128 << index).min(30_000);
-        assert!((longest / 2..=longest).contains(wait), "{waited:?}");
-    }
-    assert_ne!(waited, Backoff::new(8).take(8).map(|wait| wait.as_millis()).collect::<Vec<_>>());
-}
-
 /// The events of a watch whose streams, one after the other, bring these.
 async fn events(streams: Vec<Vec<Result<watcher::Event<u8>, watcher::Error>>>) -> (Vec<String>, usize) {
     let begun = AtomicUsize::new(0);
@@ -27,7 +17,7 @@ async fn events(streams: Vec<Vec<Result<watcher::Event<u8>, watcher::Error>>>) -
         let index = begun.fetch_add(1, Ordering::Relaxed);
         stream::iter(streams[index].lock().unwrap().take().unwrap())
     };
-    let seen = persistent(Backoff::new(0), begin).map(|event| match event {
+    let seen = persistent(begin).map(|event| match event {
         Ok(watcher::Event::Apply(number)) => number.to_string(),
         Ok(_) => "other".into(),
         Err(_) => "error".into(),
@@ -84,7 +74,7 @@ fn watch_of(
     let resource = ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());
     let api: Api<Seen<false>> = Api::all_with(kube::Client::new(service, "default"), &resource);
     let config = watcher::Config::default().timeout(WATCH_SECONDS);
-    persistent(Backoff::new(0), move || watcher(api.clone(), config.clone()))
+    persistent(move || watcher(api.clone(), config.clone()))
 }
 
 /// What the next events of a watch are about, as long as they come within five lifetimes of a stream.

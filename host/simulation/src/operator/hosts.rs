@@ -101,7 +101,6 @@ impl Operate for Hosts {
             workers: WORKERS,
             budget: Budget::fixed(MEMORY_BYTES),
             root_limits: RootLimits::default(),
-            seed: life.seed,
             spawner: life.spawner.clone(),
             guests: Some(strictly(Arc::clone(impure), seam)),
             readiness: readiness.clone(),

@@ -24,6 +24,7 @@ use crate::{
     apply::managed::{Manager, Managers, Write},
     faults::Verb,
     kinds::{self, Served},
+    random,
     request::{PatchForm, Request},
     store::Key,
     watch::shown,
@@ -49,7 +50,7 @@ pub(super) fn create(context: &mut Context<'_>, request: &Request) -> Result<Don
     agrees(&served, request, &object, None)?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let name = match object["metadata"]["generateName"].as_str() {
-        Some(prefix) if name.is_empty() => format!("{prefix}{}", context.random.suffix()),
+        Some(prefix) if name.is_empty() => format!("{prefix}{}", random::suffix(context.random)),
         _ => name,
     };
     if object["metadata"]["resourceVersion"].as_str().is_some_and(|version| !version.is_empty()) {
@@ -121,7 +122,7 @@ fn make(
     if served.namespaced {
         metadata["namespace"] = key.namespace.as_str().into();
     }
-    metadata["uid"] = context.random.uid().into();
+    metadata["uid"] = random::uid(context.random).into();
     metadata["creationTimestamp"] = context.time().into();
     if let Some(fields) = metadata.as_object_mut() {
         for field in

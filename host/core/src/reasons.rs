@@ -312,8 +312,6 @@ words! {
     /// What the gateway says of Views.
     pub const VIEWS;
 
-    /// `AdmissionBypassed`: policies, webhooks or ResourceQuotas name the resource of the View, not the backing kind.
-    pub const ADMISSION_NOT_ASKED: &str = "AdmissionNotAsked";
     /// `Unshowable`: the last list of all objects showed each of them.
     pub const ALL_SHOWN: &str = "AllShown";
     /// `Registered`: the APIService of the View's group and version leads to another Service.
@@ -372,8 +370,6 @@ words! {
     pub const STATUS_SUBRESOURCE_MISSING: &str = "StatusSubresourceMissing";
     /// A CRD whose status lacks something.
     pub const STATUS_SCHEMA_INCOMPLETE: &str = "StatusSchemaIncomplete";
-    /// Whether something that judges writes names the resource of a View, and is not asked.
-    pub const ADMISSION_BYPASSED: &str = "AdmissionBypassed";
     /// Whether there are objects that a View cannot show.
     pub const UNSHOWABLE: &str = "Unshowable";
 }

@@ -14,12 +14,10 @@
 //!   [`collected`]: what the garbage collector's work on a view leaves on backing objects.
 //! * [`patch`]: what a client wants changed; [`write`]: what becomes of a backing object when somebody writes.
 //! * [`unshowable`]: what becomes of objects that their guest cannot show.
-//! * [`admission`]: which policies, webhooks and quotas name the resource of a view, and see no write of it.
 //! * [`rights`]: what it takes to serve a View: roles, and the APIService.
 //! * [`status`]: why a request is refused, also by the API server in answer to the one sent on.
 
 pub mod accept;
-pub mod admission;
 pub mod collected;
 pub mod cut;
 pub mod discovery;

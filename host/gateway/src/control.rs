@@ -4,7 +4,6 @@
 //! of a View, written over the version that was read, so that gateways agree on it without a leader.
 
 pub(crate) mod bind;
-mod bypasses;
 mod held;
 mod loads;
 mod objects;
@@ -29,9 +28,8 @@ use pintle_wit::{Kind, names::FINALIZER_VIEW};
 use tokio::sync::{Notify, watch};
 use tracing::{debug, info, warn};
 
-use crate::{directory::Directory, metrics::Metrics, tallies::Tallies};
+use crate::{directory::Directory, tallies::Tallies};
 use bind::{Decision, KindState, World, decide};
-use bypasses::Bypasses;
 use held::Due;
 use loads::Loads;
 use objects::Objects;
@@ -64,7 +62,6 @@ pub(crate) struct Control {
     directory: watch::Sender<Option<Arc<Directory>>>,
     registration: Registration,
     tallies: Arc<Tallies>,
-    bypasses: Bypasses,
     recorder: Recorder,
 }
 
@@ -83,13 +80,11 @@ pub(crate) struct Setup {
     pub(crate) bundle: watch::Receiver<String>,
     pub(crate) carried: watch::Sender<Option<Vec<String>>>,
     pub(crate) tallies: Arc<Tallies>,
-    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Control {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { client, spawner, loader, identity, own, directory, bundle, carried, tallies, metrics } =
-            setup;
+        let Setup { client, spawner, loader, identity, own, directory, bundle, carried, tallies } = setup;
         let woken = Arc::new(Notify::new());
         let reporter = kube::runtime::events::Reporter {
             controller: pintle_api::GATEWAY_SERVICE.into(),
@@ -98,8 +93,7 @@ impl Control {
         Self {
             recorder: Recorder::new(client.clone(), reporter),
             objects: Objects::follow(&client, &spawner, &woken),
-            loads: Loads::new(loader, spawner.clone(), Arc::clone(&woken)),
-            bypasses: Bypasses::new(Cluster::new(client.clone()), spawner.clone(), metrics, woken),
+            loads: Loads::new(loader, spawner.clone(), woken),
             registration: Registration::new(client.clone(), own.clone(), bundle, carried),
             world: World { own, ..World::default() },
             cluster: Cluster::new(client),
@@ -128,7 +122,6 @@ impl Control {
                 true => RESYNC
                     .min(self.loads.retry_in())
                     .min(self.kinds_hold_for())
-                    .min(self.bypasses.due_in(&self.world.views))
                     .min(self.registration.due_in()),
                 false => RETRY,
             };
@@ -146,7 +139,6 @@ impl Control {
         self.check_shown().await;
         self.tallies.keep(|name| self.world.views.contains_key(name));
         self.world.found = self.tallies.due(clock::monotonic());
-        self.world.bypassed = self.bypasses.look(&self.world.views);
         let now = clock::now();
         let decisions: Vec<(String, Decision)> =
             self.world.views.keys().map(|name| (name.clone(), decide(&self.world, name, now))).collect();
@@ -168,9 +160,6 @@ impl Control {
             };
             if let Some(found) = self.world.found.get(&name).filter(|_| is_decided && is_known) {
                 self.tallies.told(&name, found, clock::monotonic());
-            }
-            if let Some(found) = self.world.bypassed.get(&name).filter(|_| is_decided && is_known) {
-                self.bypasses.told(&name, found);
             }
             is_written &= is_known;
             match (is_known, serving) {

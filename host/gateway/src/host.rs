@@ -62,7 +62,7 @@ impl Host {
             Upstream::new(client.clone()),
             guests,
             spawner.clone(),
-            Arc::clone(&metrics),
+            metrics,
             directory_of,
             authentication_of,
         );
@@ -77,7 +77,6 @@ impl Host {
             bundle,
             carried,
             tallies,
-            metrics,
         };
         spawner.spawn_lasting(Control::new(setup).run());
         Arc::new(gateway)

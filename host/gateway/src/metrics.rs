@@ -28,7 +28,6 @@ labels! {
     Pool { pool: &'static str }
     Reply { method: String, code: String }
     View { view: String }
-    Admission { resource: String }
     Compiled { outcome: &'static str }
     Hit { limit: &'static str }
 }
@@ -45,7 +44,6 @@ pub struct Metrics {
     upstream: Family<Reply, Counter>,
     guest_seconds: Histograms<View>,
     unshowable: Family<View, Gauge>,
-    admission_cut: Family<Admission, Counter>,
     compiles: Family<Compiled, Counter>,
     limits: Family<Hit, Counter>,
 }
@@ -80,11 +78,6 @@ impl Default for Metrics {
                 calls,
             ),
             unshowable: add(to, "pintle_unshowable_objects", "Objects that a View could not show"),
-            admission_cut: add(
-                to,
-                "pintle_admission_cut",
-                "Times that not all that judges writes was looked at",
-            ),
             compiles: add(to, "pintle_compiles", "Compilers, by how they ended"),
             limits: add(to, "pintle_limits_hit", "Times that a module hit a limit"),
             registry: all,
@@ -124,11 +117,6 @@ impl Metrics {
     /// A View is gone.
     pub(crate) fn forget_unshowable(&self, view: &str) {
         self.unshowable.remove(&View { view: view.to_owned() });
-    }
-
-    /// Not all objects of a resource were looked at for what Views say of admission.
-    pub(crate) fn admission_cut(&self, resource: &str) {
-        self.admission_cut.get_or_create(&Admission { resource: resource.to_owned() }).inc();
     }
 
     /// A connection was closed because there were too many.

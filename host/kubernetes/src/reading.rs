@@ -8,10 +8,7 @@ use pintle_core::{ApiError, Apply, bulk::Bulk, object};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::{
-    Cluster, Projection, REQUEST_TIMEOUT, Reduced, Resource, escape, items::Items, no_json, no_reply,
-    too_late,
-};
+use super::{Cluster, Projection, REQUEST_TIMEOUT, Reduced, Resource, escape, no_json, no_reply, too_late};
 
 /// How long a page may take. A page of large objects takes the API server longer than one object does.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -20,7 +17,7 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 const DOCUMENT_BYTES_MAX: usize = 64 << 20;
 
 /// Which objects a page is of.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PageOf<'a> {
     /// In this namespace alone.
     pub namespace: Option<&'a str>,
@@ -30,7 +27,7 @@ pub struct PageOf<'a> {
     pub limit: u32,
     /// How long it may be as text, in bytes.
     pub bytes_max: usize,
-    /// How much memory it may take as text and as values, in bytes. What is read as texts takes no more than they.
+    /// How much memory it may take as text and as values, in bytes.
     pub memory_max: u64,
     /// What the page before said of where it ended.
     pub next: Option<&'a str>,
@@ -45,17 +42,6 @@ pub struct Page {
     pub next: Option<String>,
     /// How many objects there are after this page, as far as the API server says so.
     pub remaining: Option<u64>,
-    /// How long the page was as text, in bytes.
-    pub bytes: usize,
-}
-
-/// The same, with the objects as they arrived.
-#[derive(Debug, Default)]
-pub struct Texts {
-    /// The objects.
-    pub items: Vec<Bytes>,
-    /// Where the next page begins, unless this is the last one.
-    pub next: Option<String>,
     /// How long the page was as text, in bytes.
     pub bytes: usize,
 }
@@ -117,19 +103,6 @@ impl Cluster {
             remaining: list.metadata.remaining_item_count,
             bytes: bytes.len(),
         })
-    }
-
-    /// A page of a list, taken apart and not read: for whoever keeps little of the objects, and reads one at a time.
-    ///
-    /// # Errors
-    /// As [`Cluster::page`].
-    pub async fn texts(&self, resource: &Resource, of: &PageOf<'_>) -> Result<Texts, ApiError> {
-        let page = self.bytes_at(of.path(resource), PAGE_TIMEOUT, of.bytes_max).await?;
-        let (mut reader, mut items) = (Items::default(), Vec::new());
-        let rest = reader.push(&page, &mut items).and_then(|()| reader.rest());
-        let rest = rest.map_err(|error| no_reply(error.to_string()))?;
-        let List { metadata, .. } = serde_json::from_slice(&rest).map_err(no_json)?;
-        Ok(Texts { items, next: metadata.r#continue.filter(|token| !token.is_empty()), bytes: page.len() })
     }
 
     /// A document that is no object, for instance the schemas of a group; none where there is none.

@@ -7,9 +7,7 @@ use pintle_api::{ActiveView, CandidateModule, View, ViewSpec, ViewStatus};
 use pintle_core::{
     conditions::{self, Blocker, READY},
     reasons,
-    view::{
-        Backing, Epoch, Served, Verb, admission::Target, document::may_be_served, rights, table::Columns,
-    },
+    view::{Backing, Epoch, Served, Verb, document::may_be_served, rights, table::Columns},
 };
 use pintle_engine::{Module, Views};
 use pintle_schema::structural::Structural;
@@ -19,7 +17,7 @@ use pintle_wit::{
 };
 use serde_json::Value;
 
-use super::{bypasses, held};
+use super::held;
 use crate::{show::InForce, tallies::Found};
 
 /// For how long a gateway that cannot load what others have put into force leaves it at what they say. Most loads that fail in passing succeed
@@ -44,8 +42,6 @@ pub(crate) struct World {
     pub(crate) own: (String, String),
     /// What lists of all objects of a View found that no View has been told yet, by the name of the View.
     pub(crate) found: BTreeMap<String, Found>,
-    /// What the last look at policies, webhooks and quotas found that no View has been told yet, by the name of the View.
-    pub(crate) bypassed: BTreeMap<String, bypasses::Found>,
     /// Why Views that are deleted cannot go yet, by the name of the View.
     pub(crate) left: BTreeMap<String, String>,
 }
@@ -484,11 +480,6 @@ fn all_conditions(
     let found = world.found.get(name).filter(|found| Some(found.epoch) == epoch);
     let known = before.iter().find(|old| old.r#type == reasons::UNSHOWABLE && is_same_lens);
     all.extend(unshowable(found, known, generation, now));
-    if let Some(target) = Target::of(served) {
-        let found = world.bypassed.get(name).filter(|found| found.target == target);
-        let known = before.iter().find(|old| old.r#type == reasons::ADMISSION_BYPASSED);
-        all.extend(bypassed(found, known, generation, now));
-    }
     all.sort_by(|a, b| a.r#type.cmp(&b.r#type));
     all
 }
@@ -519,19 +510,6 @@ fn unshowable(
         ),
     };
     Some(condition(reasons::UNSHOWABLE, (status, reason, message), known, generation, now))
-}
-
-/// Whether something that says what may be written names the viewed resource and is not asked: as this gateway's last look found, until it
-/// is told, and else as it is known.
-fn bypassed(
-    found: Option<&bypasses::Found>,
-    known: Option<&Condition>,
-    generation: Option<i64>,
-    now: Timestamp,
-) -> Option<Condition> {
-    let Some(bypasses::Found { message, .. }) = found else { return known.cloned() };
-    let said = (ConditionStatus::True, reasons::ADMISSION_NOT_ASKED, message.clone()?);
-    Some(condition(reasons::ADMISSION_BYPASSED, said, known, generation, now))
 }
 
 /// A condition, and since when it has its status.

@@ -12,7 +12,6 @@ fn full() -> Metrics {
     metrics.requested("GET", "h", Some(200), Duration::ZERO);
     metrics.guest_called("farmpods", Duration::from_micros(80));
     metrics.unshowable("farmpods", 1);
-    metrics.admission_cut("resourcequotas");
     metrics.compiled("made", Duration::from_secs(1));
     metrics.limit_hit("", Limit::ModuleBytes);
     metrics

@@ -312,8 +312,6 @@ words! {
     /// What the gateway says of Views.
     pub const VIEWS;
 
-    /// `Unshowable`: the last list of all objects showed each of them.
-    pub const ALL_SHOWN: &str = "AllShown";
     /// `Registered`: the APIService of the View's group and version leads to another Service.
     pub const API_SERVICE_ELSEWHERE: &str = "APIServiceElsewhere";
     /// `Registered`: there is no APIService for the View's group and version.
@@ -328,8 +326,6 @@ words! {
     pub const FINALIZERS_LEFT: &str = "FinalizersLeft";
     /// The API server itself, a CRD or another aggregated API serves the group that the view declares.
     pub const GROUP_TAKEN: &str = "GroupTaken";
-    /// `Unshowable`: the guest fails over some objects, and will as long as they are as they are.
-    pub const OBJECTS_UNSHOWABLE: &str = "ObjectsUnshowable";
     /// `Registered`: the API server sends requests to the gateway.
     pub const REGISTERED_AND_AVAILABLE: &str = "Available";
     /// An older View serves this resource, or this path, already.
@@ -370,8 +366,6 @@ words! {
     pub const STATUS_SUBRESOURCE_MISSING: &str = "StatusSubresourceMissing";
     /// A CRD whose status lacks something.
     pub const STATUS_SCHEMA_INCOMPLETE: &str = "StatusSchemaIncomplete";
-    /// Whether there are objects that a View cannot show.
-    pub const UNSHOWABLE: &str = "Unshowable";
 }
 
 #[cfg(test)]

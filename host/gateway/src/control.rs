@@ -28,7 +28,7 @@ use pintle_wit::{Kind, names::FINALIZER_VIEW};
 use tokio::sync::{Notify, watch};
 use tracing::{debug, info, warn};
 
-use crate::{directory::Directory, tallies::Tallies};
+use crate::directory::Directory;
 use bind::{Decision, KindState, World, decide};
 use held::Due;
 use loads::Loads;
@@ -61,7 +61,6 @@ pub(crate) struct Control {
     table: Table,
     directory: watch::Sender<Option<Arc<Directory>>>,
     registration: Registration,
-    tallies: Arc<Tallies>,
     recorder: Recorder,
 }
 
@@ -79,12 +78,11 @@ pub(crate) struct Setup {
     pub(crate) directory: watch::Sender<Option<Arc<Directory>>>,
     pub(crate) bundle: watch::Receiver<String>,
     pub(crate) carried: watch::Sender<Option<Vec<String>>>,
-    pub(crate) tallies: Arc<Tallies>,
 }
 
 impl Control {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { client, spawner, loader, identity, own, directory, bundle, carried, tallies } = setup;
+        let Setup { client, spawner, loader, identity, own, directory, bundle, carried } = setup;
         let woken = Arc::new(Notify::new());
         let reporter = kube::runtime::events::Reporter {
             controller: pintle_api::GATEWAY_SERVICE.into(),
@@ -102,7 +100,6 @@ impl Control {
             kinds: BTreeMap::new(),
             table: Table::default(),
             directory,
-            tallies,
         }
     }
 
@@ -137,8 +134,6 @@ impl Control {
         self.ask_for_kinds().await;
         self.check_configs().await;
         self.check_shown().await;
-        self.tallies.keep(|name| self.world.views.contains_key(name));
-        self.world.found = self.tallies.due(clock::monotonic());
         let now = clock::now();
         let decisions: Vec<(String, Decision)> =
             self.world.views.keys().map(|name| (name.clone(), decide(&self.world, name, now))).collect();
@@ -146,7 +141,6 @@ impl Control {
         let mut servings = Vec::new();
         for (name, Decision { status, serving }) in decisions {
             let Some(view) = self.world.views.get(&name) else { continue };
-            let is_decided = status.is_some();
             let is_known = match status {
                 Some(status) if view.status.as_ref() != Some(&status) => {
                     let left = held::left_behind(&self.world.views, &name, status.served.as_ref());
@@ -158,9 +152,6 @@ impl Control {
                 }
                 _ => true,
             };
-            if let Some(found) = self.world.found.get(&name).filter(|_| is_decided && is_known) {
-                self.tallies.told(&name, found, clock::monotonic());
-            }
             is_written &= is_known;
             match (is_known, serving) {
                 (true, Some(serving)) => servings.push((view.clone(), serving)),

@@ -56,7 +56,6 @@ impl Host {
         let (authentication, authentication_of) = watch::channel(None);
         spawner.spawn_lasting(follow_authentication(client.clone(), authentication));
         let guests = Guests::new(spawner.clone(), guests, budget, Arc::clone(&metrics));
-        let tallies = Arc::clone(guests.tallies());
         let gateway = Gateway::new(
             client.clone(),
             Upstream::new(client.clone()),
@@ -67,17 +66,8 @@ impl Host {
             authentication_of,
         );
         let loader = Arc::new(loader);
-        let setup = Setup {
-            client,
-            spawner: spawner.clone(),
-            loader,
-            identity,
-            own,
-            directory,
-            bundle,
-            carried,
-            tallies,
-        };
+        let setup =
+            Setup { client, spawner: spawner.clone(), loader, identity, own, directory, bundle, carried };
         spawner.spawn_lasting(Control::new(setup).run());
         Arc::new(gateway)
     }

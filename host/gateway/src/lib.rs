@@ -10,7 +10,6 @@
 //! - [`answer`]: the way of a request. `read`, `list`, `watch`, `write` (and `patching`) and `delete` are the verbs, [`upstream`] asks
 //!   the API server, and [`show`] asks guests.
 //! - `room`: the memory that an answer takes. `events`: what watches share.
-//! - [`tallies`]: how many objects cannot be shown, until the Views say so.
 //! - `console`: the door of people, which has nothing to do with views: it sends on what callers ask, with their own tokens.
 //! - [`directory`]: what is served; `control` keeps it.
 
@@ -45,7 +44,6 @@ mod run;
 pub mod server;
 pub mod show;
 mod sort;
-pub mod tallies;
 pub mod tls;
 pub mod upstream;
 mod watch;

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use pintle_core::{
     bulk::Bulk,
     view::{
-        BackingObject, Source, Status, Unshowable,
+        BackingObject, Lens, Source, Status, Unshowable,
         accept::{self, Asked, Body as Written, Form},
         item::{list_begin, list_end},
         query::{ListOptions, shown_continue},
@@ -25,7 +25,7 @@ use pintle_runtime::{
     clock,
     paced::{self, PART_BYTES, PartSender, Unread},
 };
-use pintle_wit::views::SHOW_OBJECTS_MAX;
+use pintle_wit::{Failure, views::SHOW_OBJECTS_MAX};
 use serde_json::Value;
 use tracing::{debug, warn};
 
@@ -39,7 +39,6 @@ use crate::{
     reply::{self, Reply},
     room::{self, FREE_BYTES, OBJECT_BYTES, Room, Share},
     show::{Guests, Shown},
-    tallies::Unshown,
     upstream::{self, REQUEST_TIMEOUT, Sent},
     yaml::Listing,
 };
@@ -53,6 +52,9 @@ const WHOLE_BYTES_MAX: usize = 8 << 20;
 /// The memory that objects take while they are shown, as a multiple of what they take as values: as they are, as text for the guest, as what
 /// it shows, and as text for the client. A text takes no more than its values.
 const WAITING_FACTOR: u64 = 4;
+
+/// How many objects that cannot be shown an error names.
+const NAMED: usize = 10;
 
 /// When the objects that have arrived are shown, in bytes that they take as values: some hundred small ones are less.
 const WAITING_BYTES: usize = 1 << 20;
@@ -85,9 +87,7 @@ impl Parts {
         if !response.status().is_success() {
             return Err(upstream::refusal(lens, &upstream::whole(response, None).await?));
         }
-        let is_of_all = options.is_of_all() && target.namespace.is_none();
-        let mut list =
-            List::new(&self.guests, call.resource, form, is_of_all, response.into_body().boxed_unsync());
+        let mut list = List::new(&self.guests, call.resource, form, response.into_body().boxed_unsync());
         let written = accept::written(call.accept(), Some(Asked::List));
         if written == Written::Yaml {
             list.in_yaml()?;
@@ -136,7 +136,6 @@ struct List {
     guests: Arc<Guests>,
     resource: Arc<Resource>,
     form: Form,
-    is_of_all: bool,
     now: Timestamp,
     /// What the API server answers, if it has more.
     body: Option<Body>,
@@ -159,7 +158,7 @@ struct List {
 }
 
 impl List {
-    fn new(guests: &Arc<Guests>, resource: &Arc<Resource>, form: Form, is_of_all: bool, body: Body) -> Self {
+    fn new(guests: &Arc<Guests>, resource: &Arc<Resource>, form: Form, body: Body) -> Self {
         let served = &resource.lens.served;
         let begin = match form {
             Form::Object => list_begin(&served.api_version, &served.list_kind),
@@ -173,7 +172,6 @@ impl List {
             resource: Arc::clone(resource),
             form,
             yaml: None,
-            is_of_all,
             now: clock::now(),
             body: Some(body),
             items: Items::default(),
@@ -300,7 +298,7 @@ impl List {
 
     /// Whether it fails over what cannot be shown.
     fn fails(&self) -> bool {
-        let is_over_objects = self.form == Form::Object && !self.unshown.is_empty();
+        let is_over_objects = self.form == Form::Object && self.unshown.count > 0;
         is_over_objects && self.resource.lens.unshowable == Unshowable::Fail
     }
 
@@ -311,10 +309,7 @@ impl List {
         let rest: Value = serde_json::from_slice(&rest).map_err(|_| not_complete(NoList::Incomplete))?;
         let metadata = rest.get("metadata").unwrap_or(&Value::Null);
         let next = metadata.get("continue").and_then(Value::as_str).filter(|token| !token.is_empty());
-        let (lens, is_of_all) = (&self.resource.lens, self.is_of_all && next.is_none());
-        if is_of_all && !matches!(self.form, Form::Metadata(_)) {
-            self.guests.tallies().saw(&lens.view, self.unshown.found(lens.epoch));
-        }
+        let lens = &self.resource.lens;
         if self.fails() {
             return Err(self.unshown.error());
         }
@@ -332,7 +327,7 @@ impl List {
     fn warning(&self, is_complete: bool) -> Option<String> {
         let omits = self.form == Form::Object && self.resource.lens.unshowable == Unshowable::Omit;
         let among = (!is_complete).then_some(self.count);
-        omits.then(|| unshowable::warning(self.unshown.count(), among)).flatten()
+        omits.then(|| unshowable::warning(self.unshown.count, among)).flatten()
     }
 
     /// Sends it, to the end.
@@ -352,6 +347,32 @@ impl List {
                 return parts.end().await.map_err(unread);
             }
         }
+    }
+}
+
+/// The objects of a list that cannot be shown.
+#[derive(Debug, Default)]
+struct Unshown {
+    count: usize,
+    /// The first of them, each with what is wrong.
+    names: Vec<String>,
+}
+
+impl Unshown {
+    fn add(&mut self, lens: &Lens, object: &BackingObject, failure: &Failure) {
+        self.count += 1;
+        if self.names.len() < NAMED {
+            self.names.push(format!("{}: {}", lens.names.shown(object.name()), failure.where_and_why()));
+        }
+    }
+
+    /// What is wrong with a list that fails over them.
+    fn error(&self) -> Status {
+        let more = match self.count.saturating_sub(self.names.len()) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        Status::internal_error(&format!("some objects cannot be shown: {}{more}", self.names.join("; ")))
     }
 }
 
@@ -398,7 +419,7 @@ mod tests {
     fn list(body: Body) -> List {
         let metrics = Arc::new(Metrics::default());
         let guests = Guests::new(Spawner::default(), Arc::new(InModules), Budget::fixed(512 << 20), metrics);
-        List::new(&Arc::new(guests), &Arc::new(resource()), Form::Metadata(MetaVersion::V1), true, body)
+        List::new(&Arc::new(guests), &Arc::new(resource()), Form::Metadata(MetaVersion::V1), body)
     }
 
     /// What a client is sent, and how it ends.

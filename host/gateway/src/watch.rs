@@ -38,7 +38,6 @@ use crate::{
     reply::{self, Reply},
     room::{self, Room},
     show::Shown,
-    tallies::Unshown,
     upstream::{self, Sent},
 };
 
@@ -85,9 +84,6 @@ impl Parts {
         }
         let (events, stream) = mpsc::channel(WAITING);
         let over = resource.over.clone();
-        let is_of_all = options.is_of_all() && target.namespace.is_none();
-        let counts =
-            is_of_all && options.send_initial_events == Some(true) && !matches!(form, Form::Metadata(_));
         let watch = Watch {
             room: Room::new(self.guests.budget(), FREE_BYTES, 0),
             parts: Arc::clone(self),
@@ -96,7 +92,6 @@ impl Parts {
             events,
             has_columns: false,
             left_out: LeftOut::default(),
-            initial: counts.then(Unshown::default),
         };
         self.spawner.spawn(async move {
             watch.follow(response.into_body(), over).await;
@@ -127,8 +122,6 @@ struct Watch {
     has_columns: bool,
     /// What the client does not have, because it cannot be shown.
     left_out: LeftOut,
-    /// What cannot be shown of the initial events, if these are all objects; until they end.
-    initial: Option<Unshown>,
     /// The memory of the event that arrives.
     room: Room,
 }
@@ -298,9 +291,6 @@ impl Watch {
             Ok(Shown::Failed(_)) | Err(_) if change == Change::Deleted => Shown::Fields("{}".into()),
             shown => shown?,
         };
-        if let (Some(initial), Shown::Failed(failure)) = (&mut self.initial, &shown) {
-            initial.add(lens, object, failure);
-        }
         if let Form::Table(version, include) = self.form {
             let with_columns = !std::mem::replace(&mut self.has_columns, true);
             let row = TableRow::of(lens, object, &shown);
@@ -322,25 +312,14 @@ impl Watch {
         Ok(told.map(|told| Mapped { event: event(told), is_lasting }))
     }
 
-    /// The initial events have ended: they were a list.
-    fn initial_events_ended(&mut self) {
-        if let Some(initial) = self.initial.take() {
-            let lens = &self.resource.lens;
-            self.parts.guests.tallies().saw(&lens.view, initial.found(lens.epoch));
-        }
-    }
-
     /// Waits until there are so many bytes of memory for an event. Of a long one, a part of which has arrived, they double each time.
     async fn hold(&self, bytes: u64) -> Result<(), End> {
         Ok(self.room.hold(bytes.next_power_of_two()).await?)
     }
 
-    fn bookmark(&mut self, object: &BackingObject) -> String {
+    fn bookmark(&self, object: &BackingObject) -> String {
         let marks = object.metadata.get("annotations");
         let is_initial_end = marks.and_then(|marks| marks.get(INITIAL_EVENTS_END)).is_some();
-        if is_initial_end {
-            self.initial_events_ended();
-        }
         let lens = &self.resource.lens;
         let metadata = lens.bookmark(object.version(), is_initial_end);
         let (api_version, kind) = match self.form {

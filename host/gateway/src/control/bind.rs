@@ -18,7 +18,7 @@ use pintle_wit::{
 use serde_json::Value;
 
 use super::held;
-use crate::{show::InForce, tallies::Found};
+use crate::show::InForce;
 
 /// For how long a gateway that cannot load what others have put into force leaves it at what they say. Most loads that fail in passing succeed
 /// within that.
@@ -40,8 +40,6 @@ pub(crate) struct World {
     pub(crate) shown: BTreeMap<(String, String), Result<(), Failure>>,
     /// The gateway's own Service: its namespace and name.
     pub(crate) own: (String, String),
-    /// What lists of all objects of a View found that no View has been told yet, by the name of the View.
-    pub(crate) found: BTreeMap<String, Found>,
     /// Why Views that are deleted cannot go yet, by the name of the View.
     pub(crate) left: BTreeMap<String, String>,
 }
@@ -166,7 +164,7 @@ fn comes_into_force(
         observed_generation: view.metadata.generation,
         active: Some(active.clone()),
         candidate: None,
-        conditions: all_conditions(world, view, &served, None, &before, Some(epoch), now),
+        conditions: all_conditions(world, view, &served, None, &before, now),
         served: Some(served.clone()),
     };
     Decision {
@@ -216,7 +214,7 @@ fn keeps(world: &World, view: &View, before: ViewStatus, failure: Failure, now: 
     let status = ViewStatus {
         observed_generation: view.metadata.generation,
         candidate: Some(candidate),
-        conditions: all_conditions(world, view, &served, Some(&failure), &before, epoch_of(&before), now),
+        conditions: all_conditions(world, view, &served, Some(&failure), &before, now),
         ..before
     };
     Decision { status: Some(status), serving: Some(serving) }
@@ -246,7 +244,7 @@ fn rests(world: &World, view: &View, before: ViewStatus, failure: Failure, now: 
     let served = before.served.clone().unwrap_or_default();
     let status = ViewStatus {
         observed_generation: view.metadata.generation,
-        conditions: all_conditions(world, view, &served, Some(&failure), &before, epoch_of(&before), now),
+        conditions: all_conditions(world, view, &served, Some(&failure), &before, now),
         ..before
     };
     Decision { status: Some(status), serving }
@@ -439,11 +437,9 @@ fn all_conditions(
     served: &Served,
     failure: Option<&Failure>,
     before: &ViewStatus,
-    epoch: Option<Epoch>,
     now: Timestamp,
 ) -> Vec<Condition> {
     let generation = view.metadata.generation;
-    let is_same_lens = epoch.is_some() && epoch_of(before) == epoch;
     let before = before.conditions.as_slice();
     let blockers: Vec<Blocker> = failure
         .into_iter()
@@ -476,40 +472,8 @@ fn all_conditions(
         let known = before.iter().find(|old| old.r#type == reasons::REGISTERED);
         all.push(condition(reasons::REGISTERED, (status, reason, message), known, generation, now));
     }
-    let name = view.metadata.name.as_deref().unwrap_or_default();
-    let found = world.found.get(name).filter(|found| Some(found.epoch) == epoch);
-    let known = before.iter().find(|old| old.r#type == reasons::UNSHOWABLE && is_same_lens);
-    all.extend(unshowable(found, known, generation, now));
     all.sort_by(|a, b| a.r#type.cmp(&b.r#type));
     all
-}
-
-fn epoch_of(status: &ViewStatus) -> Option<Epoch> {
-    status.active.as_ref().map(|active| active.epoch)
-}
-
-/// Whether there are objects that cannot be shown: as the last list of all of them found, and else as it is known of the same lens.
-fn unshowable(
-    found: Option<&Found>,
-    known: Option<&Condition>,
-    generation: Option<i64>,
-    now: Timestamp,
-) -> Option<Condition> {
-    let Some(Found { count, .. }) = found else { return known.cloned() };
-    let (status, reason, message) = match count {
-        0 => (ConditionStatus::False, reasons::ALL_SHOWN, "every object can be shown".to_owned()),
-        1 => (
-            ConditionStatus::True,
-            reasons::OBJECTS_UNSHOWABLE,
-            "1 object cannot be shown; the log of the gateway names it".to_owned(),
-        ),
-        count => (
-            ConditionStatus::True,
-            reasons::OBJECTS_UNSHOWABLE,
-            format!("{count} objects cannot be shown; the log of the gateway names them"),
-        ),
-    };
-    Some(condition(reasons::UNSHOWABLE, (status, reason, message), known, generation, now))
 }
 
 /// A condition, and since when it has its status.

@@ -140,12 +140,6 @@ impl ListOptions {
         names.next().map(|term| term.value.as_str())
     }
 
-    /// Whether they are about all objects: no selector leaves one out, and a list is no page of one. What is answered may still end with a
-    /// page.
-    pub fn is_of_all(&self) -> bool {
-        self.labels.is_empty() && self.fields.is_empty() && self.page.is_empty()
-    }
-
     /// The same for the backing kind.
     ///
     /// # Errors

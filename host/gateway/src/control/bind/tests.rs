@@ -48,13 +48,6 @@ fn manifest(backing: &str, kind: &str, writes: &[&str]) -> ViewManifest {
     ViewManifest::new(Kind::new(backing, kind), &["spec"], shown).writing(writes)
 }
 
-/// What a condition says.
-fn told(status: &ViewStatus, of: &str) -> Option<String> {
-    let condition = status.conditions.iter().find(|condition| condition.r#type == of)?;
-    let Condition { status, reason, message, last_transition_time, .. } = condition;
-    Some(format!("{} {reason} {last_transition_time} {message}", status.as_str()))
-}
-
 /// A View of the same, which was there before.
 fn older(served: Served) -> View {
     view(
@@ -255,43 +248,4 @@ fn a_view_whose_schema_or_columns_cannot_be_evaluated_says_which() {
     assert!(reason == reasons::VIEW_INVALID && message.starts_with("the schema"), "{message}");
     let (reason, message) = said(json!({"type": "object"}), ".spec[").unwrap_err();
     assert!(reason == reasons::VIEW_INVALID && message.starts_with("column 0"), "{message}");
-}
-
-#[test]
-fn a_view_says_how_many_objects_the_last_list_of_all_could_not_show_until_another_lens_is_in_force() {
-    let is = |status: &ViewStatus| told(status, reasons::UNSHOWABLE);
-    let found = |epoch: u32, count| {
-        let epoch: Epoch = serde_json::from_value(json!(epoch)).unwrap();
-        Found { epoch, count, names: Vec::new() }
-    };
-    let later: Timestamp = "1970-01-01T01:00:00Z".parse().unwrap();
-    let decided = |before: &Value, found: Option<Found>, now| {
-        let mut world = world(vec![view(json!({"status": before}))]);
-        world.found = found.map(|found| ("llamas".to_owned(), found)).into_iter().collect();
-        decide(&world, "llamas", now).status.unwrap()
-    };
-    let before = status();
-    assert_eq!(is(&decided(&before, None, NOW)), None, "nothing is known yet");
-    assert_eq!(is(&decided(&before, Some(found(6, 3)), NOW)), None, "it was another lens");
-    let three = decided(&before, Some(found(7, 3)), NOW);
-    let said = is(&three).unwrap();
-    assert!(said.starts_with("True ObjectsUnshowable 1970-01-01T00:00:00Z 3 objects cannot"), "{said}");
-    let mut known = before.clone();
-    known["conditions"] = serde_json::to_value(&three.conditions).unwrap();
-    assert_eq!(is(&decided(&known, None, later)), Some(said), "it stays until a list says otherwise");
-    let one = is(&decided(&known, Some(found(7, 1)), later)).unwrap();
-    assert!(one.starts_with("True ObjectsUnshowable 1970-01-01T00:00:00Z 1 object cannot"), "{one}");
-    let none = is(&decided(&known, Some(found(7, 0)), later)).unwrap();
-    assert_eq!(none, "False AllShown 1970-01-01T01:00:00Z every object can be shown");
-    known["active"]["epoch"] = json!(8);
-    let swapped = ViewStatus { active: None, ..serde_json::from_value(known).unwrap() };
-    let view = view(json!({}));
-    let of = |epoch: u32| {
-        let epoch = serde_json::from_value(json!(epoch)).unwrap();
-        let mut swapped = swapped.clone();
-        swapped.active = Some(ActiveView { epoch, ..ActiveView::default() });
-        all_conditions(&world(Vec::new()), &view, &served(), None, &swapped, Some(found(8, 0).epoch), NOW)
-    };
-    assert!(of(8).iter().any(|condition| condition.r#type == reasons::UNSHOWABLE));
-    assert!(of(7).iter().all(|condition| condition.r#type != reasons::UNSHOWABLE), "the lens is another");
 }

@@ -77,12 +77,11 @@ pub(crate) struct Setup {
     pub(crate) own: (String, String),
     pub(crate) directory: watch::Sender<Option<Arc<Directory>>>,
     pub(crate) bundle: watch::Receiver<String>,
-    pub(crate) carried: watch::Sender<Option<Vec<String>>>,
 }
 
 impl Control {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { client, spawner, loader, identity, own, directory, bundle, carried } = setup;
+        let Setup { client, spawner, loader, identity, own, directory, bundle } = setup;
         let woken = Arc::new(Notify::new());
         let reporter = kube::runtime::events::Reporter {
             controller: pintle_api::GATEWAY_SERVICE.into(),
@@ -92,7 +91,7 @@ impl Control {
             recorder: Recorder::new(client.clone(), reporter),
             objects: Objects::follow(&client, &spawner, &woken),
             loads: Loads::new(loader, spawner.clone(), woken),
-            registration: Registration::new(client.clone(), own.clone(), bundle, carried),
+            registration: Registration::new(client.clone(), own.clone(), bundle),
             world: World { own, ..World::default() },
             cluster: Cluster::new(client),
             resource: builtin("pintle.dev/v1alpha1", "View", "views", false),

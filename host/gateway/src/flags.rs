@@ -21,7 +21,7 @@ pub struct Flags {
     /// The Service that leads to the gateway. Its name is in the certificate, and APIServices name it
     #[arg(long, env = "PINTLE_SERVICE", default_value_t = default_service(), value_name = "NAMESPACE/NAME")]
     pub(crate) service: ServiceName,
-    /// Certificate of the server, in PEM. It is read again when it changes. If omitted, the gateway makes one, in Secret pintle-gateway-tls, and sets `caBundle` of its APIServices. With files, set `caBundle` yourself
+    /// Certificate of the server, in PEM. It is read again when it changes. If omitted, the gateway signs one with the CA in Secret pintle-gateway-tls, and sets `caBundle` of its APIServices. With files, set `caBundle` yourself
     #[arg(long, env = "PINTLE_TLS_CERT_FILE", value_name = "FILE", requires = "tls_private_key_file")]
     pub(crate) tls_cert_file: Option<PathBuf>,
     /// Key of that certificate, in PEM

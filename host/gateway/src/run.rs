@@ -46,7 +46,6 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let loader = engine.loader(&client, &metrics, &budget, &spawner);
     let served = tls::Served::default();
     let (bundle_to, bundle) = watch::channel(String::new());
-    let (carried, carried_by) = watch::channel(None);
     let own = (flags.service.namespace.clone(), flags.service.name.clone());
     match flags.tls_cert_file.clone().zip(flags.tls_private_key_file.clone()) {
         Some((certificate, key)) => {
@@ -56,7 +55,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         }
         None => {
             let cluster = Cluster::new(client.clone());
-            let keeper = Keeper::new(cluster, &own.0, &own.1, served.clone(), bundle_to, carried_by);
+            let keeper = Keeper::new(cluster, &own.0, &own.1, served.clone(), bundle_to);
             spawner.spawn_lasting(keeper.keep());
         }
     }
@@ -72,7 +71,6 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         identity: identity.clone(),
         own,
         bundle,
-        carried,
         guests: Arc::new(InModules),
     }
     .start();
@@ -203,7 +201,6 @@ mod tests {
             identity: "gateway-1".into(),
             own: ("pintle-system".into(), "pintle-gateway".into()),
             bundle: watch::channel(String::new()).1,
-            carried: watch::Sender::new(None),
             guests: Arc::new(InModules),
         }
         .start();

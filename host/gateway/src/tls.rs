@@ -1,8 +1,7 @@
 //! TLS of the gateway: the certificate that it shows, and what the handshake checks of a client.
 //!
 //! - [`Served`]: the certificate in use. It is replaced while connections go on.
-//! - [`Files`]: a certificate from files. [`Keeper`]: one that the gateways make themselves and keep in a Secret, with [`rotation`]
-//!   deciding what comes next.
+//! - [`Files`]: a certificate from files. [`Keeper`]: one that the gateway signs itself, with a CA that all gateways share in a Secret.
 //! - A client's certificate is asked for and not required: whether somebody vouches for it is judged by [`identity`](crate::identity), and
 //!   the handshake only makes sure that the client has its key.
 
@@ -10,7 +9,6 @@ mod files;
 mod keeper;
 mod made;
 mod proof;
-pub mod rotation;
 
 use std::{
     fmt,

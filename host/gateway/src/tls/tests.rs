@@ -9,7 +9,7 @@ use rustls::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use super::{made::make, *};
+use super::*;
 
 pub(crate) const NAME: &str = "pintle-gateway.pintle-system.svc";
 
@@ -21,8 +21,10 @@ pub(crate) struct Certificate {
 
 pub(crate) fn certificate() -> Certificate {
     let names = vec![format!("{NAME}.cluster.local"), NAME.to_owned()];
-    let made = make(&names, pintle_runtime::clock::now()).unwrap();
-    Certificate { authority: made.authority, pair: made.pair }
+    let now = pintle_runtime::clock::now();
+    let authority = made::authority(now).unwrap();
+    let pair = made::issue(&authority, &names, now).unwrap();
+    Certificate { authority: authority.certificates, pair }
 }
 
 /// A client that shows this, whether it fits or not.

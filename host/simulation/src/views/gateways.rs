@@ -126,7 +126,6 @@ impl Operate for Gateways {
             identity: life.client.clone(),
             own: (pintle_api::NAMESPACE.into(), "pintle-gateway".into()),
             bundle: watch::channel(String::new()).1,
-            carried: watch::Sender::new(None),
             guests: Arc::new(Called { guests: Arc::clone(guests), seam: front.clone() }),
         };
         let gateway = life.clock.during(|| host.start());

@@ -12,7 +12,7 @@ use pintle_core::{
     bulk::Bulk,
     view::{
         Status, Verb,
-        accept::{self, Asked, Discovery},
+        accept::{self, Discovery},
         discovery,
         query::{ListOptions, Query},
         target::{GroupVersion, Objects, Target},
@@ -40,7 +40,6 @@ use crate::{
     show::Guests,
     sort::Sort,
     upstream::Upstream,
-    yaml,
 };
 
 /// The form of texts.
@@ -211,7 +210,7 @@ impl<R: Reviews> Gateway<R> {
         });
         answered.unwrap_or_else(|refused| {
             debug!(method = %head.method, path = head.uri.path(), code = refused.code, message = refused.message, "A request is refused");
-            reply::status(&refused, accept::written(header_of(&head.headers, &header::ACCEPT), None))
+            reply::status(&refused)
         })
     }
 
@@ -351,15 +350,7 @@ impl<R: Reviews> Gateway<R> {
             }
             _ => Err(Status::method_not_allowed(served, verb.name())),
         }?;
-        if verb == Verb::Watch {
-            return Ok(parts.send_from(reply, call.room));
-        }
-        let asked = if verb == Verb::List { Asked::List } else { Asked::Object };
-        let reply = match accept::written(call.accept(), Some(asked)) {
-            accept::Body::Yaml => in_yaml(reply, &call.room).await?,
-            accept::Body::Json => reply,
-        };
-        Ok(parts.send_from(reply::ends(reply), call.room))
+        Ok(parts.send_from(reply, call.room))
     }
 
     /// Takes a seat for a request that may be made, until it is answered, reads its body, and waits until there is room for what it says.
@@ -409,20 +400,6 @@ impl<R: Reviews> Gateway<R> {
     pub(crate) fn metrics_text(&self) -> String {
         self.metrics.text(&self.pools.figures())
     }
-}
-
-/// The same in YAML. What arrives in parts is written so already.
-async fn in_yaml(reply: Reply, room: &Room) -> Result<Reply, Status> {
-    let is_json = header_of(reply.headers(), &header::CONTENT_TYPE) == Some(accept::JSON);
-    if !is_json || reply.body().size_hint().exact().is_none() {
-        return Ok(reply);
-    }
-    let (mut head, body) = reply.into_parts();
-    let json = body.collect().await.map_err(|error| Status::internal_error(&error.to_string()))?.to_bytes();
-    room.hold_object(&Bulk::of(&json)).await?;
-    let text = yaml::of(&json).map_err(|error| Status::internal_error(&error))?;
-    head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(accept::YAML));
-    Ok(Reply::from_parts(head, reply::whole(text)))
 }
 
 fn header_of<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
@@ -488,13 +465,8 @@ fn described(
     // Of another hash it is the present document, which may not be kept under that: the API server lets no redirect through.
     let is_by_hash = matches!(target, Target::OpenApiOf(_)) && hash == Some(etag.hash());
     let known = header_of(headers, &header::IF_NONE_MATCH).unwrap_or_default();
-    let is_yaml = content_type == accept::JSON && accept::written(accepted, None) == accept::Body::Yaml;
     let mut reply = match etag.is_in(known) {
         true => reply::json(StatusCode::NOT_MODIFIED, Bytes::new()),
-        false if is_yaml => {
-            let text = yaml::of(&text).map_err(|error| Status::internal_error(&error))?;
-            reply::text(StatusCode::OK, accept::YAML, text)
-        }
         false => reply::text(StatusCode::OK, content_type, text),
     };
     if is_by_hash {

@@ -48,7 +48,6 @@ pub mod tls;
 pub mod upstream;
 mod watch;
 mod write;
-mod yaml;
 
 pub use flags::Flags;
 pub use host::Host;

@@ -14,7 +14,7 @@ use pintle_core::{
     bulk::Bulk,
     view::{
         BackingObject, Lens, Source, Status, Unshowable,
-        accept::{self, Asked, Body as Written, Form},
+        accept::{Asked, Form, JSON, META},
         item::{list_begin, list_end},
         query::{ListOptions, shown_continue},
         target::Objects,
@@ -40,7 +40,6 @@ use crate::{
     room::{self, FREE_BYTES, OBJECT_BYTES, Room, Share},
     show::{Guests, Shown},
     upstream::{self, REQUEST_TIMEOUT, Sent},
-    yaml::Listing,
 };
 
 /// What the API server answers.
@@ -76,7 +75,7 @@ impl Parts {
             return Err(failed);
         }
         let lens = &call.resource.lens;
-        let accept = if matches!(form, Form::Metadata(_)) { METADATA_OF_ALL } else { OBJECT };
+        let accept = if matches!(form, Form::Metadata) { METADATA_OF_ALL } else { OBJECT };
         let path = lens.served.backing.path(target.namespace.as_deref(), None);
         let sent = Sent {
             query: options.backing(lens)?,
@@ -88,10 +87,6 @@ impl Parts {
             return Err(upstream::refusal(lens, &upstream::whole(response, None).await?));
         }
         let mut list = List::new(&self.guests, call.resource, form, response.into_body().boxed_unsync());
-        let written = accept::written(call.accept(), Some(Asked::List));
-        if written == Written::Yaml {
-            list.in_yaml()?;
-        }
         list.room = list.room.with(share);
         let until = clock::monotonic() + REQUEST_TIMEOUT;
         let too_long = |_| Status::timeout("the list took too long", 1);
@@ -100,7 +95,7 @@ impl Parts {
         let warning = list.warning(is_complete);
         let mut reply = if is_complete {
             let text = std::mem::take(&mut list.text).freeze();
-            self.send_from(reply::text(StatusCode::OK, written.media_type(), text), list.room)
+            self.send_from(reply::json(StatusCode::OK, text), list.room)
         } else {
             let (parts, arriving) = paced::channel();
             let this = Arc::clone(self);
@@ -109,7 +104,7 @@ impl Parts {
                 this.send_on(list, &wanted, parts, left).await;
                 drop(admitted);
             });
-            reply::arriving(StatusCode::OK, written.media_type(), arriving)
+            reply::arriving(StatusCode::OK, JSON, arriving)
         };
         reply::warn(&mut reply, Vec::new(), warning.as_slice());
         Ok(reply)
@@ -148,8 +143,6 @@ struct List {
     most_bytes: u64,
     /// What is made and not sent.
     text: BytesMut,
-    /// None: it is written in JSON.
-    yaml: Option<Listing>,
     /// How many objects there have been.
     count: usize,
     has_items: bool,
@@ -162,8 +155,8 @@ impl List {
         let served = &resource.lens.served;
         let begin = match form {
             Form::Object => list_begin(&served.api_version, &served.list_kind),
-            Form::Metadata(version) => list_begin(version.api_version(), "PartialObjectMetadataList"),
-            Form::Table(version, _) => resource.columns.list_begin(version),
+            Form::Metadata => list_begin(META, "PartialObjectMetadataList"),
+            Form::Table(_) => resource.columns.list_begin(),
         };
         let most = OBJECT_BYTES + WHOLE_BYTES_MAX as u64;
         Self {
@@ -171,7 +164,6 @@ impl List {
             guests: Arc::clone(guests),
             resource: Arc::clone(resource),
             form,
-            yaml: None,
             now: clock::now(),
             body: Some(body),
             items: Items::default(),
@@ -241,8 +233,8 @@ impl List {
         self.count += objects.len();
         let (resource, guests) = (Arc::clone(&self.resource), Arc::clone(&self.guests));
         let lens = &resource.lens;
-        if let Form::Metadata(version) = self.form {
-            return objects.iter().try_for_each(|object| self.add(&lens.metadata_json(object, version)));
+        if self.form == Form::Metadata {
+            return objects.iter().try_for_each(|object| self.add(&lens.metadata_json(object)));
         }
         if objects.is_empty() {
             return Ok(());
@@ -257,21 +249,12 @@ impl List {
         Ok(())
     }
 
-    /// It is to be written in YAML. Nothing but its beginning is there yet.
-    fn in_yaml(&mut self) -> Result<(), Status> {
-        let mut yaml = Listing::default();
-        let begin = String::from_utf8_lossy(&self.text);
-        self.text = yaml.begin(&begin).map_err(|error| Status::internal_error(&error))?.as_bytes().into();
-        self.yaml = Some(yaml);
-        Ok(())
-    }
-
     fn add_shown(&mut self, object: &BackingObject, shown: &Shown) -> Result<(), Status> {
         let resource = Arc::clone(&self.resource);
         match (self.form, shown) {
-            (Form::Table(version, include), shown) => {
+            (Form::Table(include), shown) => {
                 let row = TableRow::of(&resource.lens, object, shown);
-                self.add(&resource.columns.row_json(version, include, &row.as_row(), self.now))
+                self.add(&resource.columns.row_json(include, &row.as_row(), self.now))
             }
             (_, Shown::Fields(fields)) => self.add(&resource.lens.object_json(object, fields)),
             (_, Shown::Failed(_)) => Ok(()),
@@ -282,11 +265,6 @@ impl List {
         // What follows only tells which objects cannot be shown.
         if self.fails() {
             self.text.clear();
-            return Ok(());
-        }
-        if let Some(yaml) = &mut self.yaml {
-            let item = yaml.item(item).map_err(|error| Status::internal_error(&error))?;
-            self.text.extend_from_slice(item.as_bytes());
             return Ok(());
         }
         if std::mem::replace(&mut self.has_items, true) {
@@ -315,10 +293,6 @@ impl List {
         }
         let next = next.map(|token| shown_continue(lens.epoch, token));
         let end = list_end(&lens.list_metadata(metadata, next));
-        let end = match &mut self.yaml {
-            Some(yaml) => yaml.end(&end).map_err(|error| Status::internal_error(&error))?,
-            None => end,
-        };
         self.text.extend_from_slice(end.as_bytes());
         Ok(())
     }
@@ -386,7 +360,6 @@ mod tests {
     use futures::StreamExt;
     use http_body::Frame;
     use http_body_util::StreamBody;
-    use pintle_core::view::accept::MetaVersion;
     use pintle_modules::Budget;
     use pintle_runtime::Spawner;
     use serde_json::json;
@@ -419,7 +392,7 @@ mod tests {
     fn list(body: Body) -> List {
         let metrics = Arc::new(Metrics::default());
         let guests = Guests::new(Spawner::default(), Arc::new(InModules), Budget::fixed(512 << 20), metrics);
-        List::new(&Arc::new(guests), &Arc::new(resource()), Form::Metadata(MetaVersion::V1), body)
+        List::new(&Arc::new(guests), &Arc::new(resource()), Form::Metadata, body)
     }
 
     /// What a client is sent, and how it ends.

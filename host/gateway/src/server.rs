@@ -17,7 +17,6 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tower::service_fn;
-use tower_http::{CompressionLevel, compression::Compression};
 use tracing::{debug, info, warn};
 
 use crate::{
@@ -220,9 +219,7 @@ impl<R: Reviews + 'static> Serving<R> {
                 Ok::<_, Infallible>(reply::keeping(reply, in_work))
             }
         });
-        // As the API server compresses: what is long, quickly, for who takes it.
-        let service = Compression::new(service).gzip(true).quality(CompressionLevel::Fastest);
-        let service = TowerToHyperService::new(service.compress_when(reply::IsLong));
+        let service = TowerToHyperService::new(service);
         let mut served = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
         let ended = tokio::select! {
             ended = served.as_mut() => Some(ended),

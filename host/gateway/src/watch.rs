@@ -12,7 +12,7 @@ use pintle_core::{
     bulk::Bulk,
     view::{
         BackingObject, Source, Status, Unshowable,
-        accept::{Asked, Form, JSON},
+        accept::{Asked, Form, JSON, META},
         item::{INITIAL_EVENTS_END, event_json},
         query::ListOptions,
         status::WATCH_EXPIRED,
@@ -65,7 +65,7 @@ impl Parts {
     ) -> Result<Reply, Status> {
         let form = Form::negotiate(call.accept(), Asked::Watch, call.query.first("includeObject"))?;
         let (resource, lens) = (Arc::clone(call.resource), &call.resource.lens);
-        let accept = if matches!(form, Form::Metadata(_)) { METADATA } else { OBJECT };
+        let accept = if matches!(form, Form::Metadata) { METADATA } else { OBJECT };
         let path = lens.served.backing.path(target.namespace.as_deref(), None);
         let query = match options.backing(lens) {
             Ok(query) => query,
@@ -248,7 +248,7 @@ impl Watch {
             let source = if change == Change::Deleted { Source::Elsewhere } else { Source::Stored };
             let object = read_object(&self.resource, &json, source)?;
             let extent = match self.form {
-                Form::Metadata(_) => Extent::Metadata,
+                Form::Metadata => Extent::Metadata,
                 _ => Extent::Whole,
             };
             match change {
@@ -278,8 +278,8 @@ impl Watch {
     /// What the client is told of a change of an object, if anything.
     async fn changed(&mut self, change: Change, object: &BackingObject) -> Result<Option<Mapped>, End> {
         let lens = &self.resource.lens;
-        if let Form::Metadata(version) = self.form {
-            return Ok(Some(Mapped::now(event_json(change.name(), &lens.metadata_json(object, version)))));
+        if self.form == Form::Metadata {
+            return Ok(Some(Mapped::now(event_json(change.name(), &lens.metadata_json(object)))));
         }
         let shown = match self.resource.in_force() {
             Ok(in_force) => self.parts.guests.show_one(lens, in_force, object).await,
@@ -291,11 +291,11 @@ impl Watch {
             Ok(Shown::Failed(_)) | Err(_) if change == Change::Deleted => Shown::Fields("{}".into()),
             shown => shown?,
         };
-        if let Form::Table(version, include) = self.form {
+        if let Form::Table(include) = self.form {
             let with_columns = !std::mem::replace(&mut self.has_columns, true);
             let row = TableRow::of(lens, object, &shown);
             let columns = &self.resource.columns;
-            let table = columns.one(version, include, with_columns, row.as_row(), clock::now());
+            let table = columns.one(include, with_columns, row.as_row(), clock::now());
             return Ok(Some(Mapped::now(event_json(change.name(), &table))));
         }
         let told = match lens.unshowable {
@@ -323,15 +323,15 @@ impl Watch {
         let lens = &self.resource.lens;
         let metadata = lens.bookmark(object.version(), is_initial_end);
         let (api_version, kind) = match self.form {
-            Form::Metadata(version) => (version.api_version(), "PartialObjectMetadata"),
+            Form::Metadata => (META, "PartialObjectMetadata"),
             Form::Object | Form::Table(..) => (lens.served.api_version.as_str(), lens.served.kind.as_str()),
         };
         let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
         match self.form {
-            Form::Table(version, include) => {
-                self.resource.columns.one(version, include, false, Row::Shown(&object), clock::now())
+            Form::Table(include) => {
+                self.resource.columns.one(include, false, Row::Shown(&object), clock::now())
             }
-            Form::Object | Form::Metadata(_) => object.to_string(),
+            Form::Object | Form::Metadata => object.to_string(),
         }
     }
 

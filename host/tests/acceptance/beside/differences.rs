@@ -131,6 +131,25 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         forgives: &["/body", "/headers/content-type"],
     },
     Difference {
+        name: "Who reads only YAML, or only the `v1beta1` of tables and metadata, is refused with 406.",
+        reason: "No client of Kubernetes reads nothing else.",
+        is_in: |_, view| {
+            let is_old =
+                view.asked.contains("v=v1beta1") || view.asked.contains("(accept: application/yaml)");
+            is_old && is_refusal(view, 406, "NotAcceptable")
+        },
+        forgives: &["/code", "/body", "/headers/content-type"],
+    },
+    Difference {
+        name: "Who reads YAML and JSON gets JSON.",
+        reason: "Nothing is written in YAML.",
+        is_in: |crd, view| {
+            let form = |said: &Said| text(&said.answer, "/headers/content-type").to_owned();
+            form(crd) == "application/yaml" && form(view) == "application/json"
+        },
+        forgives: &["/headers/content-type"],
+    },
+    Difference {
         name: "kubectl ends in the same way and says the same in the end where a refusal has other words.",
         reason: "It prints what it is answered.",
         is_in: |crd, view| {

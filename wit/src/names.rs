@@ -40,9 +40,6 @@ pub const FINALIZER_INVENTORY: &str = "pintle.dev/inventory";
 /// Finalizer on a root with patches that must be removed when the root goes.
 pub const FINALIZER_PATCHES: &str = "pintle.dev/patches";
 
-/// Finalizer on a View while objects of its backing kind may have finalizers for the garbage collector's work on the view.
-pub const FINALIZER_VIEW: &str = "pintle.dev/view";
-
 /// Whether a label, annotation or finalizer key belongs to the host.
 pub fn is_ours(key: &str) -> bool {
     key.split_once('/').is_some_and(|(domain, _)| domain == DOMAIN)

@@ -322,8 +322,6 @@ words! {
     pub const BACKING_FORBIDDEN: &str = "BackingForbidden";
     /// The API server does not serve the backing kind.
     pub const BACKING_KIND_MISSING: &str = "BackingKindMissing";
-    /// The View is being deleted, and its finalizers cannot be taken off the backing objects.
-    pub const FINALIZERS_LEFT: &str = "FinalizersLeft";
     /// The API server itself, a CRD or another aggregated API serves the group that the view declares.
     pub const GROUP_TAKEN: &str = "GroupTaken";
     /// `Registered`: the API server sends requests to the gateway.

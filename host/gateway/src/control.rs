@@ -4,7 +4,6 @@
 //! of a View, written over the version that was read, so that gateways agree on it without a leader.
 
 pub(crate) mod bind;
-mod held;
 mod loads;
 mod objects;
 mod registration;
@@ -15,22 +14,17 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kube::{Client, ResourceExt};
 use pintle_api::{View, ViewStatus};
-use pintle_core::{
-    ApiError,
-    conditions::READY,
-    view::{Backing, Collected},
-};
+use pintle_core::{conditions::READY, view::Backing};
 use pintle_kubernetes::{Cluster, REQUEST_TIMEOUT, Resource, builtin};
 use pintle_modules::Loader;
 use pintle_runtime::{Spawner, clock};
 use pintle_schema::config_schema;
-use pintle_wit::{Kind, names::FINALIZER_VIEW};
+use pintle_wit::Kind;
 use tokio::sync::{Notify, watch};
 use tracing::{debug, info, warn};
 
 use crate::directory::Directory;
 use bind::{Decision, KindState, World, decide};
-use held::Due;
 use loads::Loads;
 use objects::Objects;
 use registration::Registration;
@@ -141,21 +135,14 @@ impl Control {
         for (name, Decision { status, serving }) in decisions {
             let Some(view) = self.world.views.get(&name) else { continue };
             let is_known = match status {
-                Some(status) if view.status.as_ref() != Some(&status) => {
-                    let left = held::left_behind(&self.world.views, &name, status.served.as_ref());
-                    let is_free = match left {
-                        Some(left) => self.take_off(&name, &left).await.is_ok(),
-                        None => true,
-                    };
-                    is_free && self.write(view, &status).await
-                }
+                Some(status) if view.status.as_ref() != Some(&status) => self.write(view, &status).await,
                 _ => true,
             };
             is_written &= is_known;
             match (is_known, serving) {
                 (true, Some(serving)) => servings.push((view.clone(), serving)),
                 // What others have not been told is not served: the epoch must be the same everywhere.
-                (false, _) if !held::is_deleted(view) => {
+                (false, _) if view.metadata.deletion_timestamp.is_none() => {
                     servings.extend(self.table.kept(&name));
                 }
                 (_, None | Some(_)) => {}
@@ -166,20 +153,6 @@ impl Control {
         if all_loaded || self.directory.borrow().is_some() {
             self.registration.keep(&self.world, &directory).await;
             self.directory.send_replace(Some(directory));
-        }
-        // As they are written now. What a View that goes has served is answered no more, so that nobody puts there what is taken off; one that
-        // has been deleted meanwhile is for the next round.
-        for (name, now) in self.objects.views() {
-            let is_alike =
-                |seen: &View| seen.uid() == now.uid() && held::is_deleted(seen) == held::is_deleted(&now);
-            if let Some(view) = self.world.views.get_mut(&name).filter(|seen| is_alike(seen)) {
-                *view = now;
-            }
-        }
-        let names: Vec<String> = self.world.views.keys().cloned().collect();
-        self.world.left.retain(|name, _| names.contains(name));
-        for name in names {
-            is_written &= self.hold(&name).await;
         }
         is_written
     }
@@ -265,61 +238,6 @@ impl Control {
                 false
             }
         }
-    }
-
-    /// Gives a View its finalizer, or takes it off when nothing is left to do. Returns whether that is done, or cannot be and the View says
-    /// so.
-    async fn hold(&mut self, name: &str) -> bool {
-        let (Some(due), Some(view)) = (held::due(&self.world.views, name), self.world.views.get(name)) else {
-            return true;
-        };
-        let view = view.clone();
-        if let Due::Release(Some(collected)) = &due
-            && let Err(error) = self.take_off(name, collected).await
-        {
-            let why = held::why_left(&view, collected, &error);
-            let is_said =
-                self.world.left.insert(name.to_owned(), why.clone()).is_some_and(|said| said == why);
-            // It is not tried each second what an administrator has to allow first.
-            return error.code == 403 && is_said;
-        }
-        self.world.left.remove(name);
-        let mut finalizers = view.finalizers().to_vec();
-        match due {
-            Due::Take => finalizers.push(FINALIZER_VIEW.to_owned()),
-            Due::Release(_) => finalizers.retain(|finalizer| finalizer != FINALIZER_VIEW),
-        }
-        let read = view.resource_version().unwrap_or_default();
-        match self.cluster.set_finalizers(&self.resource, name, &read, &finalizers).await {
-            Ok(version) => {
-                let mut written = view;
-                written.metadata.resource_version = Some(version);
-                written.metadata.finalizers = Some(finalizers);
-                self.objects.wrote(written);
-                true
-            }
-            // Another gateway was faster; or there was nothing else to wait for.
-            Err(error) if [404, 409, 422].contains(&error.code) => error.code == 404,
-            Err(error) => {
-                warn!(view = name, %error, "The finalizer of a View cannot be written; is deploy/gateway.yaml applied?");
-                error.code == 403
-            }
-        }
-    }
-
-    /// Takes the garbage collector's finalizers off the objects of a backing kind.
-    async fn take_off(&self, name: &str, collected: &Collected) -> Result<(), ApiError> {
-        let Backing { api_version, kind, plural, namespaced } = collected.backing.clone();
-        let resource = Resource { kind: Kind { api_version, kind }, plural, namespaced };
-        match self.cluster.take_off(&resource, &collected.finalizers).await {
-            Ok(0) => {}
-            Ok(count) => info!(view = name, count, "Finalizers of the garbage collector were taken off"),
-            Err(error) => {
-                warn!(view = name, %error, "Finalizers of the garbage collector cannot be taken off, so that the View stays as it is");
-                return Err(error);
-            }
-        }
-        Ok(())
     }
 
     /// Logs what has become of a View, and publishes an Event.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
 use pintle_api::{ActiveView, CandidateModule, View, ViewSpec, ViewStatus};
 use pintle_core::{
     conditions::{self, Blocker, READY},
@@ -17,7 +18,6 @@ use pintle_wit::{
 };
 use serde_json::Value;
 
-use super::held;
 use crate::show::InForce;
 
 /// For how long a gateway that cannot load what others have put into force leaves it at what they say. Most loads that fail in passing succeed
@@ -40,8 +40,6 @@ pub(crate) struct World {
     pub(crate) shown: BTreeMap<(String, String), Result<(), Failure>>,
     /// The gateway's own Service: its namespace and name.
     pub(crate) own: (String, String),
-    /// Why Views that are deleted cannot go yet, by the name of the View.
-    pub(crate) left: BTreeMap<String, String>,
 }
 
 /// How far a Module is.
@@ -122,19 +120,10 @@ pub(crate) fn decide(world: &World, name: &str, now: Timestamp) -> Decision {
     }
 }
 
-/// A View that is deleted serves nothing, as if it were gone, while it waits for its finalizers.
+/// A View that is deleted serves nothing, as if it were gone, while somebody's finalizer holds it.
 fn goes(world: &World, view: &View, before: ViewStatus, now: Timestamp) -> Decision {
-    let name = view.metadata.name.as_deref().unwrap_or_default();
-    let failure = match world.left.get(name) {
-        Some(why) => Failure::transient(reasons::FINALIZERS_LEFT, why.clone()),
-        None => Failure::transient(reasons::DELETING, "it is being deleted: nothing is served any more"),
-    };
-    // What another gateway has met stays until this one knows better.
-    let is_known = before.conditions.iter().any(|one| one.reason == reasons::FINALIZERS_LEFT);
-    match is_known && failure.reason == reasons::DELETING {
-        true => Decision { status: None, serving: None },
-        false => Decision { serving: None, ..rests(world, view, before, failure, now) },
-    }
+    let failure = Failure::transient(reasons::DELETING, "it is being deleted: nothing is served any more");
+    Decision { serving: None, ..rests(world, view, before, failure, now) }
 }
 
 /// The wanted module is in force from now on, if it was not.
@@ -476,6 +465,12 @@ fn all_conditions(
     all
 }
 
+/// What gives the gateway the rights that a View needs, and makes its APIService: a command to paste.
+fn apply_the_rights(view: &View) -> String {
+    let modules = Vec::from_iter(view.modules()).join(" ");
+    format!("kubectl get view {} -o yaml | pintle rbac {modules} -f - | kubectl apply -f -", view.name_any())
+}
+
 /// A condition, and since when it has its status.
 fn condition(
     r#type: &str,
@@ -500,8 +495,7 @@ fn registered(world: &World, view: &View, served: &Served) -> (ConditionStatus, 
     let name = served.api_service();
     match world.services.get(&name) {
         None => {
-            let message =
-                format!("there is no APIService {name}; apply it: {}", held::apply_the_rights(view));
+            let message = format!("there is no APIService {name}; apply it: {}", apply_the_rights(view));
             (ConditionStatus::False, reasons::API_SERVICE_MISSING, message)
         }
         Some(service) if service.service.as_ref() != Some(&world.own) => {

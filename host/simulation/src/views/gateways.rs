@@ -4,7 +4,7 @@ use std::{
     net::Ipv4Addr,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
@@ -55,10 +55,6 @@ pub struct Gateways {
     front: Option<Seams>,
     turn: AtomicUsize,
     chance: Mutex<Random>,
-    /// Whether the View of Llamas was deleted for good.
-    pub(super) removed: AtomicBool,
-    /// How many wait until they can make the View of Llamas again.
-    pub(super) remaking: AtomicUsize,
     pub(super) evidence: Mutex<Evidence>,
 }
 
@@ -77,8 +73,6 @@ impl Gateways {
             front,
             turn: AtomicUsize::new(0),
             chance: Mutex::new(Random::new(seed ^ 0xdeed)),
-            removed: AtomicBool::new(false),
-            remaking: AtomicUsize::new(0),
             evidence: Mutex::default(),
         }
     }

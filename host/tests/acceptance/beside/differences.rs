@@ -58,6 +58,25 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         forgives: &["/body"],
     },
     Difference {
+        name: "A delete in the foreground is one in the background, with a Warning.",
+        reason: "A view has no finalizer by which the garbage collector could hold an object.",
+        is_in: |_, view| {
+            view.asked.contains("Foreground")
+                && text(&view.answer, "/headers/warning").contains("in the background")
+        },
+        forgives: &["/headers/warning"],
+    },
+    Difference {
+        name: "A delete that is to orphan dependents is refused with 422.",
+        reason: "The garbage collector orphans by a finalizer too.",
+        is_in: |crd, view| {
+            crd.code() == 200
+                && is_refusal(view, 422, "Invalid")
+                && text(view.body(), "/message").contains("is not orphaned")
+        },
+        forgives: &["/code", "/body"],
+    },
+    Difference {
         name: "A resource of the group that no View serves is 503, and not 404.",
         reason: "A 404 would be proof to the garbage collector that its objects are gone, and a View may only be away.",
         is_in: |crd, view| {

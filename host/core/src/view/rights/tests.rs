@@ -85,26 +85,6 @@ fn a_delete_reads_first_where_a_selector_says_what_the_view_has() {
 }
 
 #[test]
-fn whoever_takes_finalizers_off_in_the_end_is_the_gateway_itself_and_never_the_caller() {
-    let writable = |verbs: &[Verb]| Served { writes: vec!["spec".into()], ..served("v1", verbs) };
-    let of = |access, served| on_records(&of_gateway(access, &[served]));
-    assert_eq!(
-        of(Access::ViewAndBacking, writable(&[Verb::Create])),
-        [
-            "create",
-            "get",
-            "impersonate-on:serviceaccount:create",
-            "impersonate-on:user-info:create",
-            "list",
-            "patch"
-        ]
-    );
-    assert_eq!(of(Access::View, writable(&[Verb::Delete])), ["delete", "get", "list", "patch"]);
-    assert_eq!(of(Access::View, writable(&[Verb::Get])), ["get"], "nobody puts one there");
-    assert_eq!(of(Access::View, served("v1", &[Verb::Delete])), ["delete"], "what is only read has none");
-}
-
-#[test]
 fn viewers_read_and_editors_do_what_the_view_can_unless_it_is_only_read() {
     let writable = [served("v1", &[Verb::Get, Verb::Patch])];
     let of = |rules: &[Rule]| rights(rules).into_iter().collect::<Vec<_>>();

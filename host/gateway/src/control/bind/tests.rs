@@ -121,24 +121,13 @@ fn a_suspended_view_answers_nothing_and_says_why() {
 }
 
 #[test]
-fn a_view_that_is_deleted_serves_nothing_and_says_what_it_waits_for() {
-    let deleted = |status: Value| {
-        view(json!({"metadata": {"deletionTimestamp": "2026-01-03T00:00:00Z"}, "status": status}))
-    };
-    let mut world = world(vec![deleted(status())]);
-    let Decision { status: Some(said), serving: None } = decide(&world, "llamas", NOW) else {
+fn a_view_that_is_deleted_serves_nothing_and_says_so() {
+    let deleted =
+        view(json!({"metadata": {"deletionTimestamp": "2026-01-03T00:00:00Z"}, "status": status()}));
+    let Decision { status: Some(said), serving: None } = decide(&world(vec![deleted]), "llamas", NOW) else {
         panic!("it decides otherwise");
     };
     assert_eq!(seen(&said)[0], (READY, "False", reasons::DELETING));
-    world.left.insert("llamas".into(), "the gateway needs list and patch".into());
-    let said = decide(&world, "llamas", NOW).status.unwrap();
-    assert_eq!(seen(&said)[0], (READY, "False", reasons::FINALIZERS_LEFT));
-    assert_eq!(said.conditions[0].message, "the gateway needs list and patch");
-    // Another gateway, which has not tried yet.
-    let mut world = self::world(vec![deleted(serde_json::to_value(&said).unwrap())]);
-    assert!(decide(&world, "llamas", NOW).status.is_none(), "it does not contradict");
-    world.left.insert("llamas".into(), "the gateway needs list and patch".into());
-    assert_eq!(decide(&world, "llamas", NOW).status, Some(said));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! [`pintle_core::view`]; here it is carried out.
 //!
 //! - [`run()`]: the gateway as a process; [`Host`]: what of it a simulator starts too; [`server`]: its connections.
-//! - [`tls`]: the certificate of the server, and what the handshake checks of a client.
+//! - [`tls`]: the certificate of the server, and what the handshake checks of a client: it is the API server's front proxy.
 //! - [`identity`]: who the caller is. [`reviews`]: what the API server is asked about it. [`authorize`](mod@authorize): whether it may do
 //!   what it asks for. [`admission`]: whether there is room for it.
 //! - [`answer`]: the way of a request. `read`, `list`, `watch`, `write` (and `patching`) and `delete` are the verbs, [`upstream`] asks
@@ -18,7 +18,6 @@ pub mod answer;
 pub mod authorize;
 mod backoff;
 mod body;
-mod connections;
 mod console;
 mod control;
 mod delete;

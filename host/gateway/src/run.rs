@@ -59,9 +59,6 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
             spawner.spawn_lasting(keeper.keep());
         }
     }
-    let server = Server::bind(flags.aggregated_bind, tls::server_config(served.clone())?)
-        .await
-        .with_context(|| format!("cannot listen on {}", flags.aggregated_bind))?;
     let gateway = Host {
         client,
         loader,
@@ -74,6 +71,10 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         guests: Arc::new(InModules),
     }
     .start();
+    let server =
+        Server::bind(flags.aggregated_bind, tls::server_config(served.clone(), gateway.authentication())?)
+            .await
+            .with_context(|| format!("cannot listen on {}", flags.aggregated_bind))?;
     if let Some(address) = flags.health_bind {
         health::serve(address, Arc::clone(&gateway), served, &spawner).await?;
     }
@@ -204,7 +205,7 @@ mod tests {
             guests: Arc::new(InModules),
         }
         .start();
-        let tls = tls::server_config(tls::Served::default()).unwrap();
+        let tls = tls::server_config(tls::Served::default(), gateway.authentication()).unwrap();
         let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), tls).await.unwrap();
         let serving = serve(server, None, gateway, std::future::pending(), &spawner);
         let ended = tokio::time::timeout(Duration::from_secs(3600), serving).await.expect("it goes on");

@@ -133,7 +133,8 @@ impl Setting {
             namespaces
                 .map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})),
         );
-        objects.push(json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {},
+        objects.push(json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "data": {"requestheader-username-headers": "[\"X-Remote-User\"]"},
             "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"}}));
         for (name, bytes) in MODULES.iter().zip(&bytes) {
             objects.extend(module_objects(name, bytes, &Digest::of(bytes).to_string()));

@@ -15,7 +15,6 @@ use super::MERGE_PATCH;
 use crate::{
     answer::tests::{LLAMAS, Setting, llamas, with},
     control::bind::Serving,
-    identity::issuer::TestIssuer,
     reviews::tests::with_clock,
     show::{CallViews, InForce, InModules},
 };
@@ -71,8 +70,7 @@ fn selected(version: &str) -> (u16, Value) {
 async fn with_selector(test: impl AsyncFnOnce(&Setting)) {
     let (view, mut serving) = llamas();
     serving.served.selector = [("a".to_owned(), "b".to_owned())].into();
-    let proxies = TestIssuer::new("proxies");
-    let setting = Setting::serving(proxies, (view, serving), Arc::new(InModules));
+    let setting = Setting::serving((view, serving), Arc::new(InModules));
     with_clock(async { test(&setting).await }).await;
 }
 
@@ -195,7 +193,7 @@ async fn who_replaces_an_object_whose_rules_compare_it_is_refused_while_it_canno
     ] {
         with_clock(async {
             let guests = Arc::new(ShowsNothing(failure.clone()));
-            let setting = Setting::serving(TestIssuer::new("proxies"), sized(rule), guests);
+            let setting = Setting::serving(sized(rule), guests);
             let put = json!({"apiVersion": "farm.example.com/v1alpha", "kind": "Llama",
                 "metadata": {"name": "dolly", "resourceVersion": "5000007"}, "data": {"size": "2"}});
             let answers = if code == 200 { vec![at("5"), at("6")] } else { vec![at("5")] };

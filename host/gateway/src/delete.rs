@@ -5,21 +5,27 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use pintle_core::view::{
-    Source, Status,
-    accept::JSON,
-    query::{DeleteOptions, ListOptions, pinned},
-    target::Objects,
+use http_body_util::BodyExt;
+use pintle_core::{
+    bulk::Bulk,
+    view::{
+        BackingObject, Source, Status,
+        accept::JSON,
+        query::{DeleteOptions, ListOptions, pinned},
+        target::Objects,
+    },
 };
 use pintle_runtime::{Pauses, clock};
 use serde_json::Value;
 
 use crate::{
     answer::{Call, Parts},
+    items::{Items, NoList},
     known::{self, Extent},
-    read::{METADATA, METADATA_OF_ALL},
+    list::not_complete,
+    read::{METADATA, METADATA_OF_ALL, is_selected, read_object},
     reply::{self, Reply},
-    upstream::{self, REQUEST_TIMEOUT, Sent},
+    upstream::{self, Answer, REQUEST_TIMEOUT, Sent},
 };
 
 impl Parts {
@@ -36,40 +42,42 @@ impl Parts {
         let backing = lens.names.backing(name).ok_or_else(|| Status::not_found(&lens.served, name))?;
         let options = asked.backing(lens, name)?;
         let path = lens.served.backing.path(target.namespace.as_deref(), Some(backing));
+        let answer = if lens.served.selector.is_empty() {
+            self.upstream.done(deletion(call, path, &options), lens).await?
+        } else {
+            let last = self.last(call, target, name, Extent::Metadata);
+            let last = last.filter(|last| !asked.names_version() && asked.is_of(lens, last));
+            self.delete_selected(call, target, name, &options, last).await?
+        };
+        self.saw_deleted(call, target, backing, &asked, &answer.body);
+        Ok(success(call, name, &asked, &answer.body, answer.warnings))
+    }
+
+    /// Deletes an object, unless it lacks the labels of the selector: at the version at which it was seen, or else looked at.
+    async fn delete_selected(
+        &self,
+        call: &Call<'_>,
+        target: &Objects,
+        name: &str,
+        options: &Value,
+        mut last: Option<Arc<BackingObject>>,
+    ) -> Result<Answer, Status> {
+        let lens = &call.resource.lens;
         let until = clock::monotonic() + REQUEST_TIMEOUT;
-        // An object without the labels of the selector is none of this view: the API server must not delete it either. It is deleted at the
-        // version at which it was seen, or else looked at.
-        let is_selected = !lens.served.selector.is_empty();
-        let mut last = self
-            .last(call, target, name, Extent::Metadata)
-            .filter(|last| is_selected && !asked.names_version() && asked.is_of(lens, last));
         let mut pauses = Pauses::default();
         loop {
-            let (options, is_pinned_here) = if is_selected {
-                let current = match last.take() {
-                    Some(last) => last,
-                    None => Arc::new(self.current(call, target, name, METADATA, Vec::new()).await?),
-                };
-                pinned(&options, &current)
-            } else {
-                (options.clone(), false)
+            let current = match last.take() {
+                Some(last) => last,
+                None => Arc::new(self.current(call, target, name, METADATA, Vec::new()).await?),
             };
-            let sent = Sent {
-                method: Method::DELETE,
-                body: Some((JSON, options.to_string().into_bytes())),
-                audit_id: call.audit_id(),
-                ..Sent::get(upstream::whom(lens, call.user), path.clone(), METADATA)
-            };
-            match self.upstream.done(sent, lens).await {
+            let (options, is_pinned_here) = pinned(options, &current);
+            let path = lens.served.backing.path(target.namespace.as_deref(), Some(current.name()));
+            match self.upstream.done(deletion(call, path, &options), lens).await {
                 // It has changed since it was looked at. Whoever deletes it did not ask for a version.
                 Err(changed) if changed.code == 409 && is_pinned_here && clock::monotonic() < until => {
                     pauses.pause().await;
                 }
-                done => {
-                    let answer = done?;
-                    self.saw_deleted(call, target, backing, &asked, &answer.body);
-                    return Ok(success(call, name, &asked, &answer.body, answer.warnings));
-                }
+                done => return done,
             }
         }
     }
@@ -104,15 +112,64 @@ impl Parts {
         let options = asked.backing(lens, "")?;
         let query = selected.backing(lens)?;
         let path = lens.served.backing.path(target.namespace.as_deref(), None);
-        let sent = Sent {
-            method: Method::DELETE,
-            query,
-            body: Some((JSON, options.to_string().into_bytes())),
-            audit_id: call.audit_id(),
-            ..Sent::get(upstream::whom(lens, call.user), path, METADATA_OF_ALL)
+        let warnings = if lens.served.selector.is_empty() {
+            let sent = Sent { query, accept: METADATA_OF_ALL, ..deletion(call, path, &options) };
+            self.upstream.done_unread(sent, lens).await?
+        } else {
+            let list = Sent {
+                query,
+                audit_id: call.audit_id(),
+                ..Sent::get(upstream::whom(lens, call.user), path, METADATA_OF_ALL)
+            };
+            for name in self.selected(call, list).await? {
+                match self.delete_selected(call, target, &name, &options, None).await {
+                    // Gone is as good as deleted.
+                    Err(gone) if gone.code == 404 => {}
+                    done => drop(done?),
+                }
+            }
+            Vec::new()
         };
-        let warnings = self.upstream.done_unread(sent, lens).await?;
         Ok(success(call, "", &asked, &[], warnings))
+    }
+
+    /// The names under which the objects of a list are shown that have the labels of the selector.
+    async fn selected(&self, call: &Call<'_>, list: Sent<'_>) -> Result<Vec<String>, Status> {
+        let lens = &call.resource.lens;
+        let response = self.upstream.begin(list).await?;
+        if !response.status().is_success() {
+            return Err(upstream::refusal(lens, &upstream::whole(response, None).await?));
+        }
+        let (mut body, mut items, mut arrived) = (response.into_body(), Items::default(), Vec::new());
+        let mut names = Vec::new();
+        let read = async {
+            while let Some(frame) = body.frame().await {
+                let frame = frame.map_err(|_| not_complete(NoList::Incomplete))?;
+                let Ok(chunk) = frame.into_data() else { continue };
+                items.push(&chunk, &mut arrived).map_err(not_complete)?;
+                for item in arrived.drain(..) {
+                    call.room.hold_object(&Bulk::of(&item)).await?;
+                    let object = read_object(call.resource, &item, Source::Elsewhere)?;
+                    names
+                        .extend(is_selected(call.resource, &object).then(|| lens.names.shown(object.name())));
+                }
+            }
+            std::mem::take(&mut items).rest().map(drop).map_err(not_complete)
+        };
+        let too_long = |_| Status::timeout("the list of what is to be deleted took too long", 1);
+        tokio::time::timeout(REQUEST_TIMEOUT, read).await.map_err(too_long)??;
+        Ok(names)
+    }
+}
+
+/// A request to delete something.
+fn deletion<'a>(call: &Call<'a>, path: String, options: &Value) -> Sent<'a> {
+    let whom = upstream::whom(&call.resource.lens, call.user);
+    Sent {
+        method: Method::DELETE,
+        body: Some((JSON, options.to_string().into_bytes())),
+        audit_id: call.audit_id(),
+        ..Sent::get(whom, path, METADATA)
     }
 }
 

@@ -35,7 +35,7 @@ use crate::{
     directory::Resource,
     failed::Wanted,
     items::{Items, NoList},
-    read::{METADATA_OF_ALL, OBJECT, TableRow, read_object},
+    read::{METADATA_OF_ALL, OBJECT, TableRow, is_selected, read_object},
     reply::{self, Reply},
     room::{self, FREE_BYTES, OBJECT_BYTES, Room, Share},
     show::{Guests, Shown},
@@ -214,6 +214,9 @@ impl List {
         self.most_bytes = self.most_bytes.max(room::of_shown(&bulk));
         self.hold(0).await?;
         let object = read_object(&self.resource, text, Source::Stored)?;
+        if !is_selected(&self.resource, &object) {
+            return Ok(());
+        }
         self.waiting_bytes += object.bytes();
         self.waiting.push(object);
         Ok(())

@@ -14,7 +14,7 @@ use pintle_core::view::{
 use pintle_runtime::clock;
 use pintle_wit::Failure;
 use serde_json::Value;
-use tracing::warn;
+use tracing::{error, warn};
 
 use crate::{
     answer::{Call, Parts},
@@ -183,6 +183,19 @@ pub(crate) fn read_object(
         warn!(%error, "An object of the API server cannot be read");
         Status::unavailable("an object of the API server cannot be read", 1)
     })
+}
+
+/// Whether an object has the labels of the view's selector. The API server was asked for no other; none is shown or deleted, whatever it
+/// makes of a client's selector.
+pub(crate) fn is_selected(resource: &Resource, object: &BackingObject) -> bool {
+    let is_selected = resource.lens.selects(object);
+    if !is_selected {
+        error!(
+            view = resource.lens.view,
+            "The API server answers with an object that the View does not select"
+        );
+    }
+    is_selected
 }
 
 /// The error about an object that its guest cannot show.

@@ -34,7 +34,7 @@ use crate::{
     directory::Resource,
     known::Extent,
     over::Over,
-    read::{METADATA, OBJECT, TableRow, cannot_be_shown, read_object},
+    read::{METADATA, OBJECT, TableRow, cannot_be_shown, is_selected, read_object},
     reply::{self, Reply},
     room::{self, Room},
     show::Shown,
@@ -247,6 +247,9 @@ impl Watch {
             // What has left a selection is told as it was before, under the version at which it left.
             let source = if change == Change::Deleted { Source::Elsewhere } else { Source::Stored };
             let object = read_object(&self.resource, &json, source)?;
+            if !is_selected(&self.resource, &object) {
+                return Ok(None);
+            }
             let extent = match self.form {
                 Form::Metadata => Extent::Metadata,
                 _ => Extent::Whole,

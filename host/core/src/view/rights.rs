@@ -166,7 +166,8 @@ fn of_people(served: &[Served], choose: impl Fn(BTreeSet<Verb>) -> BTreeSet<Verb
 fn backing_verbs(served: &Served) -> BTreeSet<Verb> {
     let below = |verb: &Verb| match verb {
         Verb::Update | Verb::Patch => vec![Verb::Get, Verb::Patch],
-        // Whether it has the labels of the selector is looked at before.
+        // Whether it has the labels of the selector is looked at before: many are deleted one by one.
+        Verb::DeleteCollection if !served.selector.is_empty() => vec![Verb::Get, Verb::List, Verb::Delete],
         Verb::Delete if !served.selector.is_empty() => vec![Verb::Get, Verb::Delete],
         other => vec![*other],
     };

@@ -347,6 +347,8 @@ fn any_list(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -363,6 +365,28 @@ mod tests {
             records.path(Some("a"), None),
             "/apis/store.farm.example.com/v1/namespaces/a/llamarecords"
         );
+    }
+
+    #[test]
+    fn a_view_shows_what_has_every_label_of_its_selector_with_its_value() {
+        let selector = [("a".to_owned(), "x".to_owned()), ("b".to_owned(), String::new())].into();
+        let served = Served { selector, ..Served::default() };
+        let lens = Lens::new("a", served, Access::View, Vec::new(), Epoch::default());
+        let selects = |labels: Value| {
+            let mut object = BackingObject::default();
+            object.metadata.insert("labels".into(), labels);
+            lens.selects(&object)
+        };
+        assert!(selects(json!({"a": "x", "b": "", "c": "z"})));
+        for labels in [
+            json!(null),
+            json!({}),
+            json!({"a": "x"}),
+            json!({"a": "x", "b": "y"}),
+            json!({"a": "y", "b": ""}),
+        ] {
+            assert!(!selects(labels.clone()), "{labels}");
+        }
     }
 
     #[test]

@@ -155,6 +155,28 @@ async fn a_delete_of_an_object_that_others_keep_writing_pauses_between_its_tries
     .await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn of_many_only_those_that_the_view_selects_are_listed_and_deleted() {
+    with_selector(async |setting| {
+        let named = |mut object: Value, name: &str| {
+            object["metadata"]["name"] = name.into();
+            object
+        };
+        let items = || json!([named(selected("5").1, "dolly"), named(at("5").1, "strange")]);
+        let list = || (200, json!({"metadata": {"resourceVersion": "7"}, "items": items()}));
+        let metadata = "application/json";
+        let ((code, shown), _) = setting.ann(["GET", LLAMAS, metadata], &Value::Null, [list()]).await;
+        assert_eq!((code, shown["items"].as_array().map(Vec::len)), (200, Some(1)), "{shown}");
+        let gone = (200, json!({"kind": "Status", "status": "Success", "details": {"uid": "u"}}));
+        let answers = [list(), selected("5"), gone];
+        let ((code, _), asked) = setting.ann(["DELETE", LLAMAS, metadata], &background(), answers).await;
+        let (get, delete) = (format!("GET {RECORD}"), format!("DELETE {RECORD}"));
+        let all = "GET /api/v1/namespaces/n/configmaps";
+        assert_eq!((code, lines(&asked)), (200, vec![all, get.as_str(), delete.as_str()]));
+    })
+    .await;
+}
+
 /// Shows nothing, for this reason, and stores what the module stores.
 struct ShowsNothing(Failure);
 

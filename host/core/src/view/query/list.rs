@@ -203,11 +203,12 @@ impl ListOptions {
         Ok(version_of_state(version))
     }
 
-    /// What the client selects, of what the view selects.
+    /// What the client selects, of what the view selects. The view's own stands first, so that nothing that the client writes is read before
+    /// it.
     fn backing_labels(&self, lens: &Lens) -> String {
         let own = lens.served.selector.iter().map(|(key, value)| format!("{key}={value}"));
         let client = Some(self.labels.clone()).filter(|labels| !labels.is_empty());
-        client.into_iter().chain(own).collect::<Vec<_>>().join(",")
+        own.chain(client).collect::<Vec<_>>().join(",")
     }
 
     /// The terms for the backing kind. None if no object can match.
@@ -308,11 +309,50 @@ mod tests {
         lens.served.selector =
             [("own".to_owned(), "x".to_owned()), ("too".to_owned(), "y".to_owned())].into();
         let labels = |text: &str| read(text).expect(text).backing_labels(&lens);
-        assert_eq!(labels("labelSelector=a!=b"), "a!=b,own=x,too=y");
+        assert_eq!(labels("labelSelector=a!=b"), "own=x,too=y,a!=b");
         assert_eq!(labels("labelSelector= "), "own=x,too=y");
         let (code, message) = refused("labelSelector=a b");
         assert_eq!(code, 400);
         assert_eq!(message, "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt");
+    }
+
+    #[test]
+    fn whatever_a_client_writes_the_views_own_selector_stands_before_it_whole() {
+        let mut lens = lens();
+        lens.served.selector = [("own".to_owned(), "x".to_owned())].into();
+        for (selector, is_refused) in [
+            ("own!=x", false),
+            ("own=y", false),
+            ("!own", false),
+            ("own notin (x)", false),
+            ("own in (x,y),own notin (x)", false),
+            ("a in (b),own in ()", false),
+            ("a\0", true),
+            ("\0,own=y", true),
+            ("a=b\0,own=y", true),
+            ("(", true),
+            (")", true),
+            ("a in (b", true),
+            ("a in (b))", true),
+            ("a in b)", true),
+            ("a),(own=y", true),
+            ("a in (b,(c))", true),
+            ("a=b)", true),
+            ("a || own=y", true),
+            ("a;own=y", true),
+            ("a=b,,own=y", true),
+            (",own=y", true),
+            ("a\n=b&labelSelector=own=y", true),
+        ] {
+            let options = ListOptions::read(&Query::new([("labelSelector".to_owned(), selector.to_owned())]));
+            match options {
+                Ok(options) => {
+                    assert!(!is_refused, "{selector:?}");
+                    assert_eq!(options.backing_labels(&lens), format!("own=x,{selector}"));
+                }
+                Err(refused) => assert_eq!((is_refused, refused.code), (true, 400), "{selector:?}"),
+            }
+        }
     }
 
     #[test]

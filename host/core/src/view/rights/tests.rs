@@ -81,7 +81,9 @@ fn a_delete_reads_first_where_a_selector_says_what_the_view_has() {
     let mut served = served("v1", &[Verb::Delete]);
     assert_eq!(on_records(&of_gateway(Access::View, std::slice::from_ref(&served))), ["delete"]);
     served.selector.insert("app".into(), "a".into());
-    assert_eq!(on_records(&of_gateway(Access::View, &[served])), ["delete", "get"]);
+    assert_eq!(on_records(&of_gateway(Access::View, std::slice::from_ref(&served))), ["delete", "get"]);
+    served.verbs = vec![Verb::DeleteCollection];
+    assert_eq!(on_records(&of_gateway(Access::View, &[served])), ["delete", "get", "list"]);
 }
 
 #[test]

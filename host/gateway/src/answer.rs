@@ -30,7 +30,6 @@ use crate::{
     directory::{Directory, Document, Resource},
     documents::Documents,
     events::Events,
-    failed::FailedLists,
     identity::{Authentication, User},
     known::Known,
     metrics::Metrics,
@@ -62,7 +61,6 @@ pub(crate) struct Parts {
     pub(crate) upstream: Upstream,
     pub(crate) guests: Arc<Guests>,
     pub(crate) spawner: Spawner,
-    pub(crate) failed: FailedLists,
     pub(crate) made: Events,
     pub(crate) known: Known,
 }
@@ -150,14 +148,7 @@ impl<R: Reviews> Gateway<R> {
         authentication: watch::Receiver<Option<Arc<Authentication>>>,
     ) -> Self {
         let guests = Arc::new(guests);
-        let parts = Parts {
-            upstream,
-            guests,
-            spawner,
-            failed: FailedLists::default(),
-            made: Events::default(),
-            known: Known::default(),
-        };
+        let parts = Parts { upstream, guests, spawner, made: Events::default(), known: Known::default() };
         Self {
             reviewer: Reviewer::new(reviews),
             parts: Arc::new(parts),

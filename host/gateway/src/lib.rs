@@ -24,7 +24,6 @@ mod delete;
 pub mod directory;
 pub mod documents;
 mod events;
-mod failed;
 mod flags;
 mod health;
 mod host;

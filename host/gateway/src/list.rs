@@ -1,15 +1,15 @@
-//! Lists: the backing kind is asked, and its objects are shown while they arrive.
+//! Lists: the backing kind is asked page by page, and its objects are shown while they arrive.
 //!
-//! An answer is built whole while it is short, so that whatever is wrong with it is its status. A longer one is sent while it is made. If
-//! something goes wrong then, its stream is reset, so that no client takes the part for the whole; and who asks for the same again is told
-//! what was wrong.
+//! What is wrong with the beginning of an answer is its status. The rest is sent while it is made. If something goes wrong then, its stream
+//! is reset, so that no client takes the part for the whole, and the log says why.
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use http::StatusCode;
-use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
+use http::{HeaderValue, StatusCode};
+use http_body_util::BodyExt;
 use jiff::Timestamp;
+use kube::client::Body;
 use pintle_core::{
     bulk::Bulk,
     view::{
@@ -27,26 +27,20 @@ use pintle_runtime::{
 };
 use pintle_wit::{Failure, views::SHOW_OBJECTS_MAX};
 use serde_json::Value;
-use tracing::{debug, warn};
+use tracing::{info, warn};
 
 use crate::{
     admission::Admitted,
     answer::{Call, Parts},
     directory::Resource,
-    failed::Wanted,
+    identity::User,
     items::{Items, NoList},
     read::{METADATA_OF_ALL, OBJECT, TableRow, is_selected, read_object},
     reply::{self, Reply},
     room::{self, FREE_BYTES, OBJECT_BYTES, Room, Share},
     show::{Guests, Shown},
-    upstream::{self, REQUEST_TIMEOUT, Sent},
+    upstream::{self, REQUEST_TIMEOUT, Sent, Upstream},
 };
-
-/// What the API server answers.
-type Body = UnsyncBoxBody<Bytes, kube::Error>;
-
-/// The longest answer that is built whole, in bytes: a list of some ten thousand small objects.
-const WHOLE_BYTES_MAX: usize = 8 << 20;
 
 /// The memory that objects take while they are shown, as a multiple of what they take as values: as they are, as text for the guest, as what
 /// it shows, and as text for the client. A text takes no more than its values.
@@ -69,39 +63,32 @@ impl Parts {
         share: Share,
     ) -> Result<Reply, Status> {
         let form = Form::negotiate(call.accept(), Asked::List, call.query.first("includeObject"))?;
-        let wanted =
-            Wanted { user: call.user.clone(), target: target.clone(), options: options.clone(), form };
-        if let Some(failed) = self.failed.take(&wanted, clock::monotonic()) {
-            return Err(failed);
-        }
         let lens = &call.resource.lens;
-        let accept = if matches!(form, Form::Metadata) { METADATA_OF_ALL } else { OBJECT };
-        let path = lens.served.backing.path(target.namespace.as_deref(), None);
-        let sent = Sent {
-            query: options.backing(lens)?,
+        let pages = Pages {
+            upstream: self.upstream.clone(),
+            resource: Arc::clone(call.resource),
+            user: call.user.clone(),
+            path: lens.served.backing.path(target.namespace.as_deref(), None),
+            accept: if form == Form::Metadata { METADATA_OF_ALL } else { OBJECT },
             audit_id: call.audit_id(),
-            ..Sent::get(upstream::whom(lens, call.user), path, accept)
+            options: options.clone(),
         };
-        let response = self.upstream.begin(sent).await?;
-        if !response.status().is_success() {
-            return Err(upstream::refusal(lens, &upstream::whole(response, None).await?));
-        }
-        let mut list = List::new(&self.guests, call.resource, form, response.into_body().boxed_unsync());
-        list.room = list.room.with(share);
         let until = clock::monotonic() + REQUEST_TIMEOUT;
+        let body = pages.open(None).await?;
+        let mut list = List::new(&self.guests, form, pages, body);
+        list.room = list.room.with(share);
         let too_long = |_| Status::timeout("the list took too long", 1);
         let is_complete =
-            tokio::time::timeout(REQUEST_TIMEOUT, list.make(WHOLE_BYTES_MAX)).await.map_err(too_long)??;
+            tokio::time::timeout(REQUEST_TIMEOUT, list.make(PART_BYTES)).await.map_err(too_long)??;
         let warning = list.warning(is_complete);
         let mut reply = if is_complete {
             let text = std::mem::take(&mut list.text).freeze();
             self.send_from(reply::json(StatusCode::OK, text), list.room)
         } else {
             let (parts, arriving) = paced::channel();
-            let this = Arc::clone(self);
             self.spawner.spawn(async move {
                 let left = until.saturating_sub(clock::monotonic());
-                this.send_on(list, &wanted, parts, left).await;
+                send_on(list, parts, left).await;
                 drop(admitted);
             });
             reply::arriving(StatusCode::OK, JSON, arriving)
@@ -109,30 +96,58 @@ impl Parts {
         reply::warn(&mut reply, Vec::new(), warning.as_slice());
         Ok(reply)
     }
+}
 
-    /// Sends a list that has begun, until it ends or fails.
-    async fn send_on(&self, mut list: List, wanted: &Wanted, parts: PartSender, left: Duration) {
-        let sent = tokio::time::timeout(left, list.send(parts)).await;
-        let failed = match sent {
-            Ok(Ok(())) => return,
-            Ok(Err(failed)) => failed,
-            Err(_) => Status::timeout("the list took too long", 1),
+/// Sends a list that has begun, until it ends or fails.
+async fn send_on(mut list: List, parts: PartSender, left: Duration) {
+    let failed = match tokio::time::timeout(left, list.send(parts)).await {
+        Ok(Ok(())) => return,
+        Ok(Err(failed)) => failed,
+        Err(_) => Status::timeout("the list took too long", 1),
+    };
+    let view = &list.pages.resource.lens.view;
+    info!(view, code = failed.code, error = failed.message, "A list that has begun is broken off");
+}
+
+/// How the API server is asked for the pages of a list.
+struct Pages {
+    upstream: Upstream,
+    resource: Arc<Resource>,
+    user: User,
+    path: String,
+    accept: &'static str,
+    audit_id: Option<HeaderValue>,
+    options: ListOptions,
+}
+
+impl Pages {
+    /// Asks for the first page, or for the one behind this token. Its body is yet to be read.
+    async fn open(&self, token: Option<&str>) -> Result<Body, Status> {
+        let lens = &self.resource.lens;
+        let query = match token {
+            None => self.options.first_page(lens)?,
+            Some(token) => self.options.next_page(lens, token),
         };
-        debug!(view = list.resource.lens.view, code = failed.code, "A list that has begun is broken off");
-        // What may pass is simply tried again.
-        if failed.code == 500 {
-            self.failed.put(wanted.clone(), failed, clock::monotonic());
+        let sent = Sent {
+            query,
+            audit_id: self.audit_id.clone(),
+            ..Sent::get(upstream::whom(lens, &self.user), self.path.clone(), self.accept)
+        };
+        let response = self.upstream.begin(sent).await?;
+        if response.status().is_success() {
+            return Ok(response.into_body());
         }
+        Err(upstream::refusal(lens, &upstream::whole(response, None).await?))
     }
 }
 
 /// A list that is being made.
 struct List {
     guests: Arc<Guests>,
-    resource: Arc<Resource>,
     form: Form,
     now: Timestamp,
-    /// What the API server answers, if it has more.
+    pages: Pages,
+    /// The page that arrives, if there is more.
     body: Option<Body>,
     items: Items,
     /// Objects that have arrived and are not shown yet.
@@ -151,18 +166,17 @@ struct List {
 }
 
 impl List {
-    fn new(guests: &Arc<Guests>, resource: &Arc<Resource>, form: Form, body: Body) -> Self {
+    fn new(guests: &Arc<Guests>, form: Form, pages: Pages, body: Body) -> Self {
+        let resource = &pages.resource;
         let served = &resource.lens.served;
         let begin = match form {
             Form::Object => list_begin(&served.api_version, &served.list_kind),
             Form::Metadata => list_begin(META, "PartialObjectMetadataList"),
             Form::Table(_) => resource.columns.list_begin(),
         };
-        let most = OBJECT_BYTES + WHOLE_BYTES_MAX as u64;
         Self {
-            room: Room::new(guests.budget(), FREE_BYTES, most),
+            room: Room::new(guests.budget(), FREE_BYTES, OBJECT_BYTES),
             guests: Arc::clone(guests),
-            resource: Arc::clone(resource),
             form,
             now: clock::now(),
             body: Some(body),
@@ -171,6 +185,7 @@ impl List {
             waiting_bytes: 0,
             most_bytes: 0,
             text: begin.as_bytes().into(),
+            pages,
             count: 0,
             has_items: false,
             unshown: Unshown::default(),
@@ -186,9 +201,8 @@ impl List {
         while self.text.len() < bytes {
             let Some(body) = &mut self.body else { return Ok(true) };
             let Some(frame) = body.frame().await else {
-                self.body = None;
-                self.end().await?;
-                return Ok(true);
+                self.page_ended().await?;
+                continue;
             };
             let frame = frame.map_err(|error| {
                 warn!(%error, "A list of the API server is not complete");
@@ -213,8 +227,8 @@ impl List {
         let bulk = Bulk::of(text);
         self.most_bytes = self.most_bytes.max(room::of_shown(&bulk));
         self.hold(0).await?;
-        let object = read_object(&self.resource, text, Source::Stored)?;
-        if !is_selected(&self.resource, &object) {
+        let object = read_object(&self.pages.resource, text, Source::Stored)?;
+        if !is_selected(&self.pages.resource, &object) {
             return Ok(());
         }
         self.waiting_bytes += object.bytes();
@@ -234,7 +248,7 @@ impl List {
         (self.waiting_bytes, self.most_bytes) = (0, 0);
         let objects = std::mem::take(&mut self.waiting);
         self.count += objects.len();
-        let (resource, guests) = (Arc::clone(&self.resource), Arc::clone(&self.guests));
+        let (resource, guests) = (Arc::clone(&self.pages.resource), Arc::clone(&self.guests));
         let lens = &resource.lens;
         if self.form == Form::Metadata {
             return objects.iter().try_for_each(|object| self.add(&lens.metadata_json(object)));
@@ -253,7 +267,7 @@ impl List {
     }
 
     fn add_shown(&mut self, object: &BackingObject, shown: &Shown) -> Result<(), Status> {
-        let resource = Arc::clone(&self.resource);
+        let resource = Arc::clone(&self.pages.resource);
         match (self.form, shown) {
             (Form::Table(include), shown) => {
                 let row = TableRow::of(&resource.lens, object, shown);
@@ -280,20 +294,25 @@ impl List {
     /// Whether it fails over what cannot be shown.
     fn fails(&self) -> bool {
         let is_over_objects = self.form == Form::Object && self.unshown.count > 0;
-        is_over_objects && self.resource.lens.unshowable == Unshowable::Fail
+        is_over_objects && self.pages.resource.lens.unshowable == Unshowable::Fail
     }
 
-    /// All of it has arrived.
-    async fn end(&mut self) -> Result<(), Status> {
+    /// All of a page has arrived: another one follows, or the list ends.
+    async fn page_ended(&mut self) -> Result<(), Status> {
+        self.body = None;
         self.show().await?;
         let rest = std::mem::take(&mut self.items).rest().map_err(not_complete)?;
         let rest: Value = serde_json::from_slice(&rest).map_err(|_| not_complete(NoList::Incomplete))?;
         let metadata = rest.get("metadata").unwrap_or(&Value::Null);
         let next = metadata.get("continue").and_then(Value::as_str).filter(|token| !token.is_empty());
-        let lens = &self.resource.lens;
         if self.fails() {
             return Err(self.unshown.error());
         }
+        if let Some(token) = next.filter(|_| self.pages.options.is_whole()) {
+            self.body = Some(self.pages.open(Some(token)).await?);
+            return Ok(());
+        }
+        let lens = &self.pages.resource.lens;
         let next = next.map(|token| shown_continue(lens.epoch, token));
         let end = list_end(&lens.list_metadata(metadata, next));
         self.text.extend_from_slice(end.as_bytes());
@@ -302,7 +321,7 @@ impl List {
 
     /// What a client is warned of: the objects that are left out, as far as that is known when the answer begins.
     fn warning(&self, is_complete: bool) -> Option<String> {
-        let omits = self.form == Form::Object && self.resource.lens.unshowable == Unshowable::Omit;
+        let omits = self.form == Form::Object && self.pages.resource.lens.unshowable == Unshowable::Omit;
         let among = (!is_complete).then_some(self.count);
         omits.then(|| unshowable::warning(self.unshown.count, among)).flatten()
     }
@@ -360,9 +379,14 @@ pub(crate) fn not_complete(error: NoList) -> Status {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{Mutex, PoisonError},
+    };
+
     use futures::StreamExt;
-    use http_body::Frame;
-    use http_body_util::StreamBody;
+    use http::{Request, Response};
+    use pintle_core::view::query::Query;
     use pintle_modules::Budget;
     use pintle_runtime::Spawner;
     use serde_json::json;
@@ -370,32 +394,57 @@ mod tests {
     use super::*;
     use crate::{directory::tests::resource, metrics::Metrics, show::InModules};
 
-    /// More objects of a kibibyte each than an answer that is built whole has room for.
-    const MANY: usize = 20_000;
+    /// More objects of a kibibyte each than the beginning of an answer has room for.
+    const MANY: usize = 4_000;
 
-    /// What an API server answers: so many objects, and the end of the list, if it comes to that.
-    fn answer(count: usize, end: &'static str) -> Body {
+    /// A page with so many objects, and what stands behind them.
+    fn page(count: usize, end: &str) -> String {
         let item = |at: usize| {
-            let comma = if at == 0 { "" } else { "," };
             let note = "x".repeat(900);
-            format!(
-                "{comma}{{\"metadata\": {{\"name\": \"a{at}\", \"annotations\": {{\"note\": \"{note}\"}}}}}}"
-            )
+            format!("{{\"metadata\": {{\"name\": \"a{at}\", \"annotations\": {{\"note\": \"{note}\"}}}}}}")
         };
-        let begin = "{\"kind\": \"ThingList\", \"items\": [".to_owned();
-        let texts = std::iter::once(begin).chain((0..count).map(item)).chain([end.to_owned()]);
-        let frames = texts.map(|text| Ok(Frame::data(Bytes::from(text))));
-        StreamBody::new(futures::stream::iter(frames.collect::<Vec<_>>())).boxed_unsync()
+        let items: Vec<String> = (0..count).map(item).collect();
+        format!("{{\"kind\": \"ThingList\", \"items\": [{}{end}", items.join(","))
     }
 
-    const END: &str =
-        "], \"metadata\": {\"resourceVersion\": \"9\", \"continue\": \"more\", \"remainingItemCount\": 3}}";
+    /// What stands behind the objects of a page that this token continues.
+    fn end(token: &str) -> String {
+        let metadata = json!({"resourceVersion": "9", "continue": token, "remainingItemCount": 3});
+        format!("], \"metadata\": {metadata}}}")
+    }
 
-    /// A list of metadata, for which no guest is called.
-    fn list(body: Body) -> List {
+    /// What the API server was asked.
+    type Asked = Arc<Mutex<Vec<String>>>;
+
+    /// A list of metadata, for which no guest is called, with these options, of an API server that has these pages.
+    async fn list(options: &str, pages: Vec<String>) -> (Result<List, Status>, Asked) {
+        let asked = Asked::default();
+        let (known, pages) = (Arc::clone(&asked), Arc::new(Mutex::new(pages.into_iter())));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            known.lock().unwrap_or_else(PoisonError::into_inner).push(query);
+            let page = pages.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let page = page.unwrap_or_default().into_bytes();
+            async move { Ok::<_, Infallible>(Response::new(Body::from(page))) }
+        });
+        let pairs = options.split('&').filter_map(|pair| pair.split_once('='));
+        let query = Query::new(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let pages = Pages {
+            upstream: Upstream::new(kube::Client::new(service, "default")),
+            resource: Arc::new(resource()),
+            user: User::default(),
+            path: "/api/v1/things".into(),
+            accept: METADATA_OF_ALL,
+            audit_id: None,
+            options: ListOptions::read(&query).unwrap(),
+        };
         let metrics = Arc::new(Metrics::default());
         let guests = Guests::new(Spawner::default(), Arc::new(InModules), Budget::fixed(512 << 20), metrics);
-        List::new(&Arc::new(guests), &Arc::new(resource()), Form::Metadata, body)
+        let list = match pages.open(None).await {
+            Ok(body) => Ok(List::new(&Arc::new(guests), Form::Metadata, pages, body)),
+            Err(refused) => Err(refused),
+        };
+        (list, asked)
     }
 
     /// What a client is sent, and how it ends.
@@ -411,34 +460,42 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_short_list_is_built_whole_and_has_the_metadata_of_the_backing_kinds() {
-        let mut list = list(answer(2, END));
-        assert_eq!(list.make(WHOLE_BYTES_MAX).await, Ok(true));
+    async fn a_short_list_is_whole_before_it_is_answered_and_a_page_names_the_next_one() {
+        let (list, asked) = list("limit=2", vec![page(2, &end("more"))]).await;
+        let mut list = list.unwrap();
+        assert_eq!(list.make(PART_BYTES).await, Ok(true));
         let read: Value = serde_json::from_slice(&list.text).unwrap();
         assert_eq!(read["items"].as_array().map(Vec::len), Some(2));
-        assert_eq!(
-            (&read["kind"], &read["items"][1]["metadata"]["name"]),
-            (&json!("PartialObjectMetadataList"), &json!("a1"))
-        );
+        let kind = (&read["kind"], &read["items"][1]["metadata"]["name"]);
+        assert_eq!(kind, (&json!("PartialObjectMetadataList"), &json!("a1")));
         assert_eq!(read["metadata"]["remainingItemCount"], 3);
         assert_eq!(read["metadata"]["resourceVersion"], "9000000");
+        assert!(read["metadata"]["continue"].is_string());
+        assert_eq!(*asked.lock().unwrap(), ["limit=2"]);
     }
 
     #[tokio::test]
-    async fn a_long_list_is_sent_while_it_is_made_and_comes_to_its_end() {
-        let mut list = list(answer(MANY, END));
-        assert_eq!(list.make(WHOLE_BYTES_MAX).await, Ok(false));
-        assert!(list.text.len() < WHOLE_BYTES_MAX + PART_BYTES, "no more is held");
+    async fn a_whole_list_is_read_page_by_page_and_sent_while_it_is_made() {
+        let last = "], \"metadata\": {\"resourceVersion\": \"9\"}}";
+        let pages = vec![page(MANY, &end("one")), page(MANY, &end("two")), page(1, last)];
+        let (list, asked) = list("", pages).await;
+        let mut list = list.unwrap();
+        assert_eq!(list.make(PART_BYTES).await, Ok(false));
+        assert_eq!(asked.lock().unwrap().len(), 1, "no further page is read before it is needed");
         let (text, ended) = sent(list).await;
         assert_eq!(ended, Ok(()));
         let read: Value = serde_json::from_slice(&text).unwrap();
-        assert_eq!(read["items"].as_array().map(Vec::len), Some(MANY));
+        assert_eq!(read["items"].as_array().map(Vec::len), Some(2 * MANY + 1));
+        assert_eq!(read["metadata"], json!({"resourceVersion": "9000000"}));
+        let expected = ["limit=500", "limit=500&continue=one", "limit=500&continue=two"];
+        assert_eq!(*asked.lock().unwrap(), expected);
     }
 
     #[tokio::test]
     async fn a_long_list_that_the_api_server_does_not_end_is_no_list_to_the_client() {
-        let mut list = list(answer(MANY, ""));
-        assert_eq!(list.make(WHOLE_BYTES_MAX).await, Ok(false));
+        let (list, _) = list("", vec![page(MANY, &end("one")), page(MANY, "")]).await;
+        let mut list = list.unwrap();
+        assert_eq!(list.make(PART_BYTES).await, Ok(false));
         let (text, ended) = sent(list).await;
         assert_eq!(ended.unwrap_err().code, 503);
         assert!(serde_json::from_slice::<Value>(&text).is_err(), "it is not well-formed");

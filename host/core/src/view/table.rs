@@ -113,7 +113,7 @@ impl Columns {
         let object = row.object();
         // A bookmark's object has no name, and a column of it is text all the same.
         let mut cells = vec![object["metadata"]["name"].as_str().unwrap_or_default().into()];
-        cells.extend(self.columns.iter().map(|(kind, path)| cell(*kind, path.first(object), now)));
+        cells.extend(self.columns.iter().map(|(kind, path)| cell(*kind, path.find(object), now)));
         if let Row::Failed(_, why) = row {
             let message = format!("<cannot be shown: {}>", text::clean(why, MESSAGE_BYTES_MAX));
             if let Some(second) = cells.get_mut(1) {
@@ -228,7 +228,7 @@ mod tests {
     fn columns() -> Columns {
         let columns = [
             Column::new("Weight", ColumnType::Number, ".spec.weight"),
-            Column::new("Ready", ColumnType::String, ".status.conditions[?(@.type==\"Ready\")].status"),
+            Column::new("Ready", ColumnType::String, ".status.conditions[0].status"),
         ];
         Columns::new(&columns).expect("they can be read")
     }

@@ -34,9 +34,6 @@ pub const FINALIZER_ROOTS: &str = "pintle.dev/roots";
 /// Finalizer on a root whose guest has something to clean up. The host removes it when the guest answers `finalized`.
 pub const FINALIZER_GUEST: &str = "pintle.dev/guest";
 
-/// Finalizer on a View while objects of its backing kind may have finalizers for the garbage collector's work on the view.
-pub const FINALIZER_VIEW: &str = "pintle.dev/view";
-
 /// Whether a label, annotation or finalizer key belongs to the host.
 pub fn is_ours(key: &str) -> bool {
     key.split_once('/').is_some_and(|(domain, _)| domain == DOMAIN)

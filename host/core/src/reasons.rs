@@ -310,10 +310,6 @@ words! {
     /// What the gateway says of Views.
     pub const VIEWS;
 
-    /// `AdmissionBypassed`: policies, webhooks or ResourceQuotas name the resource of the View, not the backing kind.
-    pub const ADMISSION_NOT_ASKED: &str = "AdmissionNotAsked";
-    /// `Unshowable`: the last list of all objects showed each of them.
-    pub const ALL_SHOWN: &str = "AllShown";
     /// `Registered`: the APIService of the View's group and version leads to another Service.
     pub const API_SERVICE_ELSEWHERE: &str = "APIServiceElsewhere";
     /// `Registered`: there is no APIService for the View's group and version.
@@ -324,12 +320,8 @@ words! {
     pub const BACKING_FORBIDDEN: &str = "BackingForbidden";
     /// The API server does not serve the backing kind.
     pub const BACKING_KIND_MISSING: &str = "BackingKindMissing";
-    /// The View is being deleted, and its finalizers cannot be taken off the backing objects.
-    pub const FINALIZERS_LEFT: &str = "FinalizersLeft";
     /// The API server itself, a CRD or another aggregated API serves the group that the view declares.
     pub const GROUP_TAKEN: &str = "GroupTaken";
-    /// `Unshowable`: the guest fails over some objects, and will as long as they are as they are.
-    pub const OBJECTS_UNSHOWABLE: &str = "ObjectsUnshowable";
     /// `Registered`: the API server sends requests to the gateway.
     pub const REGISTERED_AND_AVAILABLE: &str = "Available";
     /// An older View serves this resource, or this path, already.
@@ -370,10 +362,6 @@ words! {
     pub const STATUS_SUBRESOURCE_MISSING: &str = "StatusSubresourceMissing";
     /// A CRD whose status lacks something.
     pub const STATUS_SCHEMA_INCOMPLETE: &str = "StatusSchemaIncomplete";
-    /// Whether something that judges writes names the resource of a View, and is not asked.
-    pub const ADMISSION_BYPASSED: &str = "AdmissionBypassed";
-    /// Whether there are objects that a View cannot show.
-    pub const UNSHOWABLE: &str = "Unshowable";
 }
 
 #[cfg(test)]

@@ -10,17 +10,13 @@
 //! * [`discovery`] and [`openapi`]: what is served; [`etag`]: whether a client knows it already.
 //! * [`cut`]: what is read of a backing object; [`item`]: what is shown of it, as JSON.
 //! * [`table`]: objects as rows, as kubectl prints them.
-//! * [`names`], [`uid`], [`version`]: the parts of an object's identity, there and back; [`metadata`]: all of it;
-//!   [`collected`]: what the garbage collector's work on a view leaves on backing objects.
+//! * [`names`], [`uid`], [`version`]: the parts of an object's identity, there and back; [`metadata`]: all of it.
 //! * [`patch`]: what a client wants changed; [`write`]: what becomes of a backing object when somebody writes.
 //! * [`unshowable`]: what becomes of objects that their guest cannot show.
-//! * [`admission`]: which policies, webhooks and quotas name the resource of a view, and see no write of it.
 //! * [`rights`]: what it takes to serve a View: roles, and the APIService.
 //! * [`status`]: why a request is refused, also by the API server in answer to the one sent on.
 
 pub mod accept;
-pub mod admission;
-pub mod collected;
 pub mod cut;
 pub mod discovery;
 pub mod document;
@@ -41,7 +37,6 @@ pub mod unshowable;
 pub mod version;
 pub mod write;
 
-pub use collected::Collected;
 pub use cut::{BackingObject, Cut, Source};
 pub use served::{Access, Backing, Lens, Served, Verb};
 pub use status::Status;

@@ -5,17 +5,16 @@
 //!
 //! A place is taken for one thing at a time, by whoever is known by then, and nobody holds one by sending slowly:
 //!
-//! | pool | a place is held while | and counted by |
-//! | --- | --- | --- |
-//! | `tokens` | the API server says whose token it is | network: nobody is known yet |
-//! | `descriptions` | it says whether somebody may read a path: discovery, OpenAPI, metrics | caller |
-//! | `reviews` | it says whether somebody may do something with objects | caller |
-//! | `bodies` | the body of a request that may be made arrives | caller |
-//! | `requests` | such a request is carried out | caller |
-//! | `watches` | a watch is followed | caller |
-//! | `large` | an answer takes memory of the budget, until it is sent | caller |
+//! | pool | a place is held while |
+//! | --- | --- |
+//! | `descriptions` | it says whether somebody may read a path: discovery, OpenAPI |
+//! | `reviews` | it says whether somebody may do something with objects |
+//! | `bodies` | the body of a request that may be made arrives |
+//! | `requests` | such a request is carried out |
+//! | `watches` | a watch is followed |
+//! | `large` | an answer takes memory of the budget, until it is sent |
 //!
-//! What is remembered of an answer takes no place, and neither do probes of health, nor what needs no review at all: so the API server, which
+//! What is remembered of an answer takes no place, and neither does what needs no review at all: so the API server, which
 //! asks as a member of `system:masters` whether the gateway is there, is answered however many others come.
 
 use std::{
@@ -30,10 +29,7 @@ use std::{
 use pintle_core::view::{Status, Verb};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{
-    identity::{ANONYMOUS, Network, User},
-    reply::CROWDED_SECONDS,
-};
+use crate::reply::CROWDED_SECONDS;
 
 /// How long a request waits for a place, at each pool but that of large answers. A burst of three times what one caller may have at a time is
 /// through by then, if each request takes half a second; and a request that has to be refused is refused before people take it for lost.
@@ -49,7 +45,7 @@ pub const WAITING_OF_ONE: usize = 200;
 /// How many questions about callers are asked at a time, in each pool of such questions. The API server answers one within milliseconds.
 pub const REVIEWS: usize = 32;
 
-/// How many of them may be about one caller, or about tokens from one network.
+/// How many of them may be about one caller.
 pub const REVIEWS_OF_ONE: usize = 4;
 
 /// How many bodies are read at a time: fewer than half of the requests, so that slow ones leave the others their seats.
@@ -84,24 +80,8 @@ pub const WATCHES: usize = 2_000;
 /// How many of them may be of one caller.
 pub const WATCHES_OF_ONE: usize = 500;
 
-/// Whoever has a share of the places.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Party {
-    /// A user, wherever requests come from: those of all users come over the same connections of the API server.
-    User(String),
-    /// Those of whom nothing is known but where they are.
-    Network(Network),
-}
-
-impl Party {
-    /// Whose share this user's requests take. Whoever is anonymous shares with its network alone.
-    pub fn of(user: &User, network: Network) -> Self {
-        match user.name.as_str() {
-            ANONYMOUS => Self::Network(network),
-            name => Self::User(name.to_owned()),
-        }
-    }
-}
+/// Whoever has a share of the places: a user, by name. All of them come over the same connections of the API server.
+pub type Party = String;
 
 /// There is no place, and none became free in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,7 +191,7 @@ impl Pool {
     ///
     /// # Errors
     /// When no place becomes free in time, or too many wait already.
-    pub async fn admit(&self, party: &Party) -> Result<Admitted, Full> {
+    pub async fn admit(&self, party: &str) -> Result<Admitted, Full> {
         let admitted = match self.enter(party) {
             Some((presence, own)) => {
                 let place = self.place(presence, own);
@@ -226,7 +206,7 @@ impl Pool {
     }
 
     /// Lets somebody in, and returns the places of its party.
-    fn enter(&self, party: &Party) -> Option<(Presence, Arc<Semaphore>)> {
+    fn enter(&self, party: &str) -> Option<(Presence, Arc<Semaphore>)> {
         let mut present = self.present();
         let of_party = present.by_party.get(party).map_or(0, |share| share.present);
         if !self.0.limits.admit(present.all, of_party) {
@@ -234,10 +214,10 @@ impl Pool {
         }
         present.all += 1;
         let places = || Arc::new(Semaphore::new(self.0.limits.of_one));
-        let share = present.by_party.entry(party.clone());
+        let share = present.by_party.entry(party.to_owned());
         let share = share.or_insert_with(|| Share { present: 0, places: places() });
         share.present += 1;
-        Some((Presence { pool: self.clone(), party: party.clone() }, Arc::clone(&share.places)))
+        Some((Presence { pool: self.clone(), party: party.to_owned() }, Arc::clone(&share.places)))
     }
 
     /// Waits for a place of the party's own, and with it for one of all: so no party has more of those that wait for these than of places.
@@ -281,8 +261,6 @@ impl Drop for Presence {
 /// All pools of a gateway.
 #[derive(Clone, Debug)]
 pub struct Pools {
-    /// Tokens that the API server is asked about.
-    pub tokens: Pool,
     /// Paths that it is asked about.
     pub descriptions: Pool,
     /// Objects that it is asked about.
@@ -306,7 +284,6 @@ impl Default for Pools {
             ..Limits::of(LARGE, LARGE_OF_ONE)
         };
         Self {
-            tokens: Pool::new("tokens", questions),
             descriptions: Pool::new("descriptions", questions),
             reviews: Pool::new("reviews", questions),
             bodies: Pool::new("bodies", Limits::of(BODIES, BODIES_OF_ONE)),
@@ -324,9 +301,9 @@ impl Pools {
     }
 
     /// How full each of them is.
-    pub fn figures(&self) -> [Figures; 7] {
-        let Self { tokens, descriptions, reviews, bodies, requests, watches, large } = self;
-        [tokens, descriptions, reviews, bodies, requests, watches, large].map(Pool::figures)
+    pub fn figures(&self) -> [Figures; 6] {
+        let Self { descriptions, reviews, bodies, requests, watches, large } = self;
+        [descriptions, reviews, bodies, requests, watches, large].map(Pool::figures)
     }
 }
 
@@ -338,7 +315,7 @@ mod tests {
     use super::*;
 
     fn party(name: &str) -> Party {
-        Party::User(name.into())
+        name.into()
     }
 
     /// Three places, two of one party; two may wait, one of one party.
@@ -438,13 +415,5 @@ mod tests {
         });
         let made = futures::future::join_all(answers).await;
         assert!(made.iter().all(Result::is_ok));
-    }
-
-    #[test]
-    fn a_share_is_of_a_user_wherever_it_is_or_of_strangers_in_one_place() {
-        let (here, there) = (Network::of([192, 0, 2, 1].into()), Network::of([192, 0, 2, 2].into()));
-        let jane = User { name: "jane".into(), ..User::default() };
-        assert_eq!(Party::of(&jane, here), Party::of(&jane, there));
-        assert_ne!(Party::of(&User::anonymous(), here), Party::of(&User::anonymous(), there));
     }
 }

@@ -12,7 +12,7 @@ use pintle_core::{
     bulk::Bulk,
     view::{
         Status, Verb,
-        accept::{self, Asked, Discovery},
+        accept::{self, Discovery},
         discovery,
         query::{ListOptions, Query},
         target::{GroupVersion, Objects, Target},
@@ -24,14 +24,13 @@ use tokio::sync::watch;
 use tracing::{debug, error};
 
 use crate::{
-    admission::{Admitted, Party, Pools},
+    admission::{Admitted, Pools},
     authorize::{self, authorize},
     body,
     directory::{Directory, Document, Resource},
     documents::Documents,
     events::Events,
-    failed::FailedLists,
-    identity::{Authentication, Peer, Presented, User},
+    identity::{Authentication, User},
     known::Known,
     metrics::Metrics,
     reply::{self, RETRY_SECONDS, Reply},
@@ -40,14 +39,7 @@ use crate::{
     show::Guests,
     sort::Sort,
     upstream::Upstream,
-    yaml,
 };
-
-/// The form of texts.
-const TEXT: &str = "text/plain; charset=utf-8";
-
-/// The form of metrics.
-pub(crate) const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The header with the id under which audit logs have a request.
 pub(crate) const AUDIT_ID: &str = "audit-id";
@@ -69,7 +61,6 @@ pub(crate) struct Parts {
     pub(crate) upstream: Upstream,
     pub(crate) guests: Arc<Guests>,
     pub(crate) spawner: Spawner,
-    pub(crate) failed: FailedLists,
     pub(crate) made: Events,
     pub(crate) known: Known,
 }
@@ -157,14 +148,7 @@ impl<R: Reviews> Gateway<R> {
         authentication: watch::Receiver<Option<Arc<Authentication>>>,
     ) -> Self {
         let guests = Arc::new(guests);
-        let parts = Parts {
-            upstream,
-            guests,
-            spawner,
-            failed: FailedLists::default(),
-            made: Events::default(),
-            known: Known::default(),
-        };
+        let parts = Parts { upstream, guests, spawner, made: Events::default(), known: Known::default() };
         Self {
             reviewer: Reviewer::new(reviews),
             parts: Arc::new(parts),
@@ -188,34 +172,29 @@ impl<R: Reviews> Gateway<R> {
         self.directory.borrow().is_none().then_some("views")
     }
 
-    /// Whether somebody is the front proxy, as far as is known at present.
-    pub(crate) fn is_front_proxy(&self, peer: &Peer) -> bool {
-        let authentication = self.authentication.borrow().clone();
-        authentication.is_some_and(|known| known.is_front_proxy(&peer.certificates, clock::now()))
+    /// How the cluster authenticates, for the handshake.
+    pub fn authentication(&self) -> watch::Receiver<Option<Arc<Authentication>>> {
+        self.authentication.clone()
     }
 
-    /// Answers a request of somebody.
-    pub async fn answer<B>(&self, peer: &Peer, request: Request<B>) -> Reply
+    /// Answers a request of the front proxy.
+    pub async fn answer<B>(&self, request: Request<B>) -> Reply
     where
         B: http_body::Body<Data = Bytes> + Send,
     {
-        let (mut head, body) = request.into_parts();
-        // The API server takes the gateway's word for it, so that anybody could have a request taken for another one in its audit log.
-        if head.headers.contains_key(AUDIT_ID) && !self.is_front_proxy(peer) {
-            head.headers.remove(AUDIT_ID);
-        }
-        let answered = AssertUnwindSafe(self.answered(peer, &head, body)).catch_unwind().await;
+        let (head, body) = request.into_parts();
+        let answered = AssertUnwindSafe(self.answered(&head, body)).catch_unwind().await;
         let answered = answered.unwrap_or_else(|_| {
             error!(method = %head.method, path = head.uri.path(), "A request panicked");
             Err(Status::internal_error("this request made the gateway panic"))
         });
         answered.unwrap_or_else(|refused| {
             debug!(method = %head.method, path = head.uri.path(), code = refused.code, message = refused.message, "A request is refused");
-            reply::status(&refused, accept::written(header_of(&head.headers, &header::ACCEPT), None))
+            reply::status(&refused)
         })
     }
 
-    async fn answered<B>(&self, peer: &Peer, head: &request::Parts, body: B) -> Result<Reply, Status>
+    async fn answered<B>(&self, head: &request::Parts, body: B) -> Result<Reply, Status>
     where
         B: http_body::Body<Data = Bytes> + Send,
     {
@@ -223,22 +202,17 @@ impl<R: Reviews> Gateway<R> {
         let target = Target::read(path)?;
         let query = Query::new(pairs(head.uri.query().unwrap_or_default()));
         let sort = Sort::of(&head.method, &target, &query);
-        if sort == Sort::Health {
-            return Ok(self.health(path));
-        }
         let not_yet = || {
             Status::unavailable("the gateway has not read yet how this cluster authenticates", RETRY_SECONDS)
         };
         let authentication = self.authentication.borrow().clone().ok_or_else(not_yet)?;
-        let presented = Presented { certificates: &peer.certificates, headers: &head.headers };
-        let turn = Turn { pool: &self.pools.tokens, party: &Party::Network(peer.network) };
-        let user = self.reviewer.authenticate(presented, &authentication, clock::now(), turn).await?;
-        let party = Party::of(&user, peer.network);
+        let user = authentication.user(&head.headers)?;
+        let party = user.name.as_str();
         let not_read = || Status::unavailable("the gateway has not read the Views yet", RETRY_SECONDS);
         let directory = self.directory.borrow().clone();
         if let Target::Objects(objects) = &target {
             let directory = directory.ok_or_else(not_read)?;
-            let asker = Asker { user: &user, party: &party, head, sort, query };
+            let asker = Asker { user: &user, party, head, sort, query };
             let began = clock::monotonic();
             let answered = self.about_objects(&directory, objects, asker, body).await;
             let code = answered.as_ref().map_or_else(|refused| refused.code, |reply| reply.status().as_u16());
@@ -258,14 +232,13 @@ impl<R: Reviews> Gateway<R> {
             return Err(Status::not_found(&resource.lens.served, &other.name));
         }
         let verb = head.method.as_str().to_ascii_lowercase();
-        let turn = Turn { pool: &self.pools.descriptions, party: &party };
+        let turn = Turn { pool: &self.pools.descriptions, party };
         authorize(&self.reviewer, turn, &user, authorize::Asked::Path { verb: &verb, path }).await?;
         if head.method != Method::GET && head.method != Method::HEAD {
             return Err(Status::read_only_path());
         }
         match target {
             Target::Build => Ok(reply::json(StatusCode::OK, build().to_string())),
-            Target::Metrics => Ok(reply::text(StatusCode::OK, METRICS, self.metrics_text())),
             Target::Nothing => Err(Status::no_such_path()),
             target => described(
                 &target,
@@ -323,7 +296,7 @@ impl<R: Reviews> Gateway<R> {
             _ => {}
         }
         let budget = self.parts.guests.budget();
-        let share = || (self.pools.large.clone(), party.clone());
+        let share = || (self.pools.large.clone(), party.to_owned());
         let room = match verb {
             Verb::Create | Verb::Update | Verb::Patch => Room::for_write(budget, share()),
             _ => Room::for_object(budget, share()),
@@ -351,21 +324,13 @@ impl<R: Reviews> Gateway<R> {
             }
             _ => Err(Status::method_not_allowed(served, verb.name())),
         }?;
-        if verb == Verb::Watch {
-            return Ok(parts.send_from(reply, call.room));
-        }
-        let asked = if verb == Verb::List { Asked::List } else { Asked::Object };
-        let reply = match accept::written(call.accept(), Some(asked)) {
-            accept::Body::Yaml => in_yaml(reply, &call.room).await?,
-            accept::Body::Json => reply,
-        };
-        Ok(parts.send_from(reply::ends(reply), call.room))
+        Ok(parts.send_from(reply, call.room))
     }
 
     /// Takes a seat for a request that may be made, until it is answered, reads its body, and waits until there is room for what it says.
     async fn seated<B>(
         &self,
-        party: &Party,
+        party: &str,
         verb: Verb,
         headers: &HeaderMap,
         body: B,
@@ -387,19 +352,6 @@ impl<R: Reviews> Gateway<R> {
         Ok((seat, body))
     }
 
-    /// What a probe is told, if not that all is well.
-    fn unhealthy(&self, path: &str) -> Option<String> {
-        let missing = if path.starts_with("/readyz") { self.waits_for() } else { None };
-        missing.map(|missing| failed(path, missing))
-    }
-
-    fn health(&self, path: &str) -> Reply {
-        match self.unhealthy(path) {
-            None => reply::text(StatusCode::OK, TEXT, "ok"),
-            Some(text) => reply::text(StatusCode::INTERNAL_SERVER_ERROR, TEXT, text),
-        }
-    }
-
     /// What it counts.
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.metrics
@@ -411,20 +363,6 @@ impl<R: Reviews> Gateway<R> {
     }
 }
 
-/// The same in YAML. What arrives in parts is written so already.
-async fn in_yaml(reply: Reply, room: &Room) -> Result<Reply, Status> {
-    let is_json = header_of(reply.headers(), &header::CONTENT_TYPE) == Some(accept::JSON);
-    if !is_json || reply.body().size_hint().exact().is_none() {
-        return Ok(reply);
-    }
-    let (mut head, body) = reply.into_parts();
-    let json = body.collect().await.map_err(|error| Status::internal_error(&error.to_string()))?.to_bytes();
-    room.hold_object(&Bulk::of(&json)).await?;
-    let text = yaml::of(&json).map_err(|error| Status::internal_error(&error))?;
-    head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(accept::YAML));
-    Ok(Reply::from_parts(head, reply::whole(text)))
-}
-
 fn header_of<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
@@ -432,15 +370,10 @@ fn header_of<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'
 /// Somebody who is known, and what they ask for.
 struct Asker<'a> {
     user: &'a User,
-    party: &'a Party,
+    party: &'a str,
     head: &'a request::Parts,
     sort: Sort,
     query: Query,
-}
-
-/// What a probe is told when something is missing.
-pub(crate) fn failed(path: &str, missing: &str) -> String {
-    format!("[-]{missing} failed: reason withheld\n{} check failed\n", path.trim_matches('/'))
 }
 
 /// Discovery and OpenAPI. The hash is that of the document that a client wants.
@@ -488,13 +421,8 @@ fn described(
     // Of another hash it is the present document, which may not be kept under that: the API server lets no redirect through.
     let is_by_hash = matches!(target, Target::OpenApiOf(_)) && hash == Some(etag.hash());
     let known = header_of(headers, &header::IF_NONE_MATCH).unwrap_or_default();
-    let is_yaml = content_type == accept::JSON && accept::written(accepted, None) == accept::Body::Yaml;
     let mut reply = match etag.is_in(known) {
         true => reply::json(StatusCode::NOT_MODIFIED, Bytes::new()),
-        false if is_yaml => {
-            let text = yaml::of(&text).map_err(|error| Status::internal_error(&error))?;
-            reply::text(StatusCode::OK, accept::YAML, text)
-        }
         false => reply::text(StatusCode::OK, content_type, text),
     };
     if is_by_hash {

@@ -11,9 +11,6 @@ use crate::{
     reviews::{Reviewer, Reviews, Turn, Undecided},
 };
 
-/// The paths that everybody may ask for, exactly as they stand here.
-pub const OPEN_PATHS: [&str; 3] = ["/healthz", "/livez", "/readyz"];
-
 /// What a caller asks for.
 #[derive(Clone, Copy, Debug)]
 pub enum Asked<'a> {
@@ -28,7 +25,7 @@ pub enum Asked<'a> {
         /// The name of the object; empty for a list or a create.
         name: &'a str,
     },
-    /// A path that leads to no resource: discovery, OpenAPI, metrics.
+    /// A path that leads to no resource: discovery and OpenAPI.
     Path {
         /// The method, in lower case.
         verb: &'a str,
@@ -38,11 +35,6 @@ pub enum Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Whether everybody may.
-    fn is_open(&self) -> bool {
-        matches!(self, Self::Path { path, .. } if OPEN_PATHS.contains(path))
-    }
-
     /// The question for the API server.
     fn review(&self, user: &User) -> SubjectAccessReviewSpec {
         let filled = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -94,7 +86,7 @@ pub async fn authorize<R: Reviews>(
     user: &User,
     asked: Asked<'_>,
 ) -> Result<(), Status> {
-    if asked.is_open() || user.is_in(MASTERS) {
+    if user.is_in(MASTERS) {
         return Ok(());
     }
     match reviewer.decide(&asked.review(user), turn).await {

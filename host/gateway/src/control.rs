@@ -4,8 +4,6 @@
 //! of a View, written over the version that was read, so that gateways agree on it without a leader.
 
 pub(crate) mod bind;
-mod bypasses;
-mod held;
 mod loads;
 mod objects;
 mod registration;
@@ -16,23 +14,17 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kube::{Client, ResourceExt};
 use pintle_api::{View, ViewStatus};
-use pintle_core::{
-    ApiError,
-    conditions::READY,
-    view::{Backing, Collected},
-};
+use pintle_core::{conditions::READY, view::Backing};
 use pintle_kubernetes::{Cluster, REQUEST_TIMEOUT, Resource, builtin};
 use pintle_modules::Loader;
 use pintle_runtime::{Spawner, clock};
 use pintle_schema::config_schema;
-use pintle_wit::{Kind, names::FINALIZER_VIEW};
+use pintle_wit::Kind;
 use tokio::sync::{Notify, watch};
 use tracing::{debug, info, warn};
 
-use crate::{directory::Directory, metrics::Metrics, tallies::Tallies};
+use crate::directory::Directory;
 use bind::{Decision, KindState, World, decide};
-use bypasses::Bypasses;
-use held::Due;
 use loads::Loads;
 use objects::Objects;
 use registration::Registration;
@@ -63,8 +55,6 @@ pub(crate) struct Control {
     table: Table,
     directory: watch::Sender<Option<Arc<Directory>>>,
     registration: Registration,
-    tallies: Arc<Tallies>,
-    bypasses: Bypasses,
     recorder: Recorder,
 }
 
@@ -81,15 +71,11 @@ pub(crate) struct Setup {
     pub(crate) own: (String, String),
     pub(crate) directory: watch::Sender<Option<Arc<Directory>>>,
     pub(crate) bundle: watch::Receiver<String>,
-    pub(crate) carried: watch::Sender<Option<Vec<String>>>,
-    pub(crate) tallies: Arc<Tallies>,
-    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Control {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { client, spawner, loader, identity, own, directory, bundle, carried, tallies, metrics } =
-            setup;
+        let Setup { client, spawner, loader, identity, own, directory, bundle } = setup;
         let woken = Arc::new(Notify::new());
         let reporter = kube::runtime::events::Reporter {
             controller: pintle_api::GATEWAY_SERVICE.into(),
@@ -98,9 +84,8 @@ impl Control {
         Self {
             recorder: Recorder::new(client.clone(), reporter),
             objects: Objects::follow(&client, &spawner, &woken),
-            loads: Loads::new(loader, spawner.clone(), Arc::clone(&woken)),
-            bypasses: Bypasses::new(Cluster::new(client.clone()), spawner.clone(), metrics, woken),
-            registration: Registration::new(client.clone(), own.clone(), bundle, carried),
+            loads: Loads::new(loader, spawner.clone(), woken),
+            registration: Registration::new(client.clone(), own.clone(), bundle),
             world: World { own, ..World::default() },
             cluster: Cluster::new(client),
             resource: builtin("pintle.dev/v1alpha1", "View", "views", false),
@@ -108,7 +93,6 @@ impl Control {
             kinds: BTreeMap::new(),
             table: Table::default(),
             directory,
-            tallies,
         }
     }
 
@@ -128,7 +112,6 @@ impl Control {
                 true => RESYNC
                     .min(self.loads.retry_in())
                     .min(self.kinds_hold_for())
-                    .min(self.bypasses.due_in(&self.world.views))
                     .min(self.registration.due_in()),
                 false => RETRY,
             };
@@ -144,9 +127,6 @@ impl Control {
         self.ask_for_kinds().await;
         self.check_configs().await;
         self.check_shown().await;
-        self.tallies.keep(|name| self.world.views.contains_key(name));
-        self.world.found = self.tallies.due(clock::monotonic());
-        self.world.bypassed = self.bypasses.look(&self.world.views);
         let now = clock::now();
         let decisions: Vec<(String, Decision)> =
             self.world.views.keys().map(|name| (name.clone(), decide(&self.world, name, now))).collect();
@@ -154,29 +134,15 @@ impl Control {
         let mut servings = Vec::new();
         for (name, Decision { status, serving }) in decisions {
             let Some(view) = self.world.views.get(&name) else { continue };
-            let is_decided = status.is_some();
             let is_known = match status {
-                Some(status) if view.status.as_ref() != Some(&status) => {
-                    let left = held::left_behind(&self.world.views, &name, status.served.as_ref());
-                    let is_free = match left {
-                        Some(left) => self.take_off(&name, &left).await.is_ok(),
-                        None => true,
-                    };
-                    is_free && self.write(view, &status).await
-                }
+                Some(status) if view.status.as_ref() != Some(&status) => self.write(view, &status).await,
                 _ => true,
             };
-            if let Some(found) = self.world.found.get(&name).filter(|_| is_decided && is_known) {
-                self.tallies.told(&name, found, clock::monotonic());
-            }
-            if let Some(found) = self.world.bypassed.get(&name).filter(|_| is_decided && is_known) {
-                self.bypasses.told(&name, found);
-            }
             is_written &= is_known;
             match (is_known, serving) {
                 (true, Some(serving)) => servings.push((view.clone(), serving)),
                 // What others have not been told is not served: the epoch must be the same everywhere.
-                (false, _) if !held::is_deleted(view) => {
+                (false, _) if view.metadata.deletion_timestamp.is_none() => {
                     servings.extend(self.table.kept(&name));
                 }
                 (_, None | Some(_)) => {}
@@ -187,20 +153,6 @@ impl Control {
         if all_loaded || self.directory.borrow().is_some() {
             self.registration.keep(&self.world, &directory).await;
             self.directory.send_replace(Some(directory));
-        }
-        // As they are written now. What a View that goes has served is answered no more, so that nobody puts there what is taken off; one that
-        // has been deleted meanwhile is for the next round.
-        for (name, now) in self.objects.views() {
-            let is_alike =
-                |seen: &View| seen.uid() == now.uid() && held::is_deleted(seen) == held::is_deleted(&now);
-            if let Some(view) = self.world.views.get_mut(&name).filter(|seen| is_alike(seen)) {
-                *view = now;
-            }
-        }
-        let names: Vec<String> = self.world.views.keys().cloned().collect();
-        self.world.left.retain(|name, _| names.contains(name));
-        for name in names {
-            is_written &= self.hold(&name).await;
         }
         is_written
     }
@@ -283,61 +235,6 @@ impl Control {
                 false
             }
         }
-    }
-
-    /// Gives a View its finalizer, or takes it off when nothing is left to do. Returns whether that is done, or cannot be and the View says
-    /// so.
-    async fn hold(&mut self, name: &str) -> bool {
-        let (Some(due), Some(view)) = (held::due(&self.world.views, name), self.world.views.get(name)) else {
-            return true;
-        };
-        let view = view.clone();
-        if let Due::Release(Some(collected)) = &due
-            && let Err(error) = self.take_off(name, collected).await
-        {
-            let why = held::why_left(&view, collected, &error);
-            let is_said =
-                self.world.left.insert(name.to_owned(), why.clone()).is_some_and(|said| said == why);
-            // It is not tried each second what an administrator has to allow first.
-            return error.code == 403 && is_said;
-        }
-        self.world.left.remove(name);
-        let mut finalizers = view.finalizers().to_vec();
-        match due {
-            Due::Take => finalizers.push(FINALIZER_VIEW.to_owned()),
-            Due::Release(_) => finalizers.retain(|finalizer| finalizer != FINALIZER_VIEW),
-        }
-        let read = view.resource_version().unwrap_or_default();
-        match self.cluster.set_finalizers(&self.resource, name, &read, &finalizers).await {
-            Ok(version) => {
-                let mut written = view;
-                written.metadata.resource_version = Some(version);
-                written.metadata.finalizers = Some(finalizers);
-                self.objects.wrote(written);
-                true
-            }
-            // Another gateway was faster; or there was nothing else to wait for.
-            Err(error) if [404, 409, 422].contains(&error.code) => error.code == 404,
-            Err(error) => {
-                warn!(view = name, %error, "The finalizer of a View cannot be written; is deploy/gateway.yaml applied?");
-                error.code == 403
-            }
-        }
-    }
-
-    /// Takes the garbage collector's finalizers off the objects of a backing kind.
-    async fn take_off(&self, name: &str, collected: &Collected) -> Result<(), ApiError> {
-        let Backing { api_version, kind, plural, namespaced } = collected.backing.clone();
-        let resource = Resource { kind: Kind { api_version, kind }, plural, namespaced };
-        match self.cluster.take_off(&resource, &collected.finalizers).await {
-            Ok(0) => {}
-            Ok(count) => info!(view = name, count, "Finalizers of the garbage collector were taken off"),
-            Err(error) => {
-                warn!(view = name, %error, "Finalizers of the garbage collector cannot be taken off, so that the View stays as it is");
-                return Err(error);
-            }
-        }
-        Ok(())
     }
 
     /// Logs what has become of a View, and publishes an Event.

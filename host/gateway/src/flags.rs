@@ -12,16 +12,16 @@ use pintle_runtime::{clock, logging::LogFlags};
 /// The flags of `pintle gateway`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Flags {
-    /// Address of the aggregated API, over TLS
+    /// Address of the aggregated API, over TLS. Only the API server's front proxy may connect
     #[arg(long, env = "PINTLE_AGGREGATED_BIND", default_value = "0.0.0.0:8443", value_name = "ADDRESS")]
     pub(crate) aggregated_bind: SocketAddr,
-    /// Address of /healthz, /readyz and /metrics, without TLS. Probes ask here: who holds connections to the other addresses holds none of these. If omitted, they are served with the aggregated API alone
+    /// Address of /healthz, /readyz and /metrics, without TLS. If omitted, they are not served
     #[arg(long, env = "PINTLE_HEALTH_BIND", value_name = "ADDRESS")]
     pub(crate) health_bind: Option<SocketAddr>,
     /// The Service that leads to the gateway. Its name is in the certificate, and APIServices name it
     #[arg(long, env = "PINTLE_SERVICE", default_value_t = default_service(), value_name = "NAMESPACE/NAME")]
     pub(crate) service: ServiceName,
-    /// Certificate of the server, in PEM. It is read again when it changes. If omitted, the gateway makes one, in Secret pintle-gateway-tls, and sets `caBundle` of its APIServices. With files, set `caBundle` yourself
+    /// Certificate of the server, in PEM. It is read again when it changes. If omitted, the gateway signs one with the CA in Secret pintle-gateway-tls, and sets `caBundle` of its APIServices. With files, set `caBundle` yourself
     #[arg(long, env = "PINTLE_TLS_CERT_FILE", value_name = "FILE", requires = "tls_private_key_file")]
     pub(crate) tls_cert_file: Option<PathBuf>,
     /// Key of that certificate, in PEM

@@ -1,8 +1,7 @@
-//! `/healthz`, `/readyz`, `/livez` and `/metrics` without TLS, for probes and scrapers that do not come through the API server.
-//!
-//! Their listener is their own: whoever fills the connections of the aggregated API or of the console does not have the gateway restarted.
+//! `/healthz`, `/readyz`, `/livez` and `/metrics`, on a port of their own and without TLS, for probes and scrapers: nobody but the API
+//! server's front proxy gets to the aggregated API.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc};
 
 use anyhow::Context;
 use axum::{
@@ -12,32 +11,14 @@ use axum::{
     response::IntoResponse,
     routing::get,
 };
-use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
-};
-use pintle_runtime::{Spawner, clock};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::watch,
-};
-use tracing::{debug, warn};
+use pintle_runtime::Spawner;
+use tokio::net::TcpListener;
+use tracing::warn;
 
-use crate::{
-    answer::{Gateway, METRICS, failed},
-    connections::{Activity, Connections, Limits, Place},
-    identity::Network,
-    reviews::Reviews,
-    tls::Served,
-};
+use crate::{answer::Gateway, reviews::Reviews, tls::Served};
 
-/// How many connections may be open, and how many from one network: a probe or a scraper has one. Who comes later takes the place of an older
-/// one, so that nobody who holds connections keeps others out.
-const CONNECTIONS: Limits = Limits { together: 128, of_one: 16 };
-
-/// How long a client may take for the head of a request.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The form of metrics.
+const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What is asked.
 struct Health<R> {
@@ -66,46 +47,25 @@ pub(crate) async fn serve<R: Reviews + 'static>(
         .route("/metrics", get(metrics::<R>))
         .with_state(Arc::new(Health { gateway, served }));
     let address = listener.local_addr()?;
-    spawner.spawn_lasting(accept(listener, router));
+    spawner.spawn_lasting(answer(listener, router));
     Ok(address)
 }
 
-/// Serves whoever connects. Does not end.
-async fn accept(listener: TcpListener, router: Router) {
-    let connections = Connections::new(CONNECTIONS);
-    loop {
-        let (stream, from) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                warn!(%error, "A connection of a probe cannot be accepted");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        // Each counts as one at rest: what is answered here is short.
-        let rests = watch::channel(Activity::new(clock::monotonic())).1;
-        if let Some(place) = connections.admit(Network::of(from.ip()), rests) {
-            tokio::spawn(connection(stream, place, router.clone()));
-        }
-    }
-}
-
-async fn connection(stream: TcpStream, place: Place, router: Router) {
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-    let served = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    tokio::select! {
-        () = place.is_taken() => {}
-        ended = served => if let Err(error) = ended {
-            debug!(%error, "A connection of a probe ended");
-        }
+/// Answers whoever connects. Does not end.
+async fn answer(listener: TcpListener, router: Router) {
+    if let Err(error) = axum::serve(listener, router).await {
+        warn!(%error, "Probes are answered no more");
     }
 }
 
 fn said(path: &str, missing: Option<&str>) -> impl IntoResponse + use<> {
     match missing {
         None => (StatusCode::OK, "ok".to_owned()),
-        Some(missing) => (StatusCode::INTERNAL_SERVER_ERROR, failed(path, missing)),
+        Some(missing) => {
+            let path = path.trim_matches('/');
+            let text = format!("[-]{missing} failed: reason withheld\n{path} check failed\n");
+            (StatusCode::INTERNAL_SERVER_ERROR, text)
+        }
     }
 }
 
@@ -127,10 +87,13 @@ async fn metrics<R: Reviews + 'static>(State(health): State<Arc<Health<R>>>) -> 
 mod tests {
     use std::net::Ipv4Addr;
 
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+    };
 
     use super::*;
-    use crate::{answer::tests::Setting, identity::issuer::TestIssuer, tls::tests::certificate};
+    use crate::{answer::tests::Setting, tls::tests::certificate};
 
     async fn probed(address: SocketAddr, path: &str) -> String {
         let mut probe = TcpStream::connect(address).await.unwrap();
@@ -146,24 +109,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_probe_is_answered_however_many_connections_somebody_holds() {
-        let setting = Setting::new(TestIssuer::new("proxies"));
-        let at = (Ipv4Addr::LOCALHOST, 0).into();
-        let (gateway, spawner) = (Arc::clone(&setting.gateway), Spawner::default());
-        let address = serve(at, gateway, Served::default(), &spawner).await.unwrap();
-        let mut held = Vec::new();
-        for _ in 0..CONNECTIONS.together * 2 {
-            held.push(TcpStream::connect(address).await.unwrap());
-        }
-        let answer = probed(address, "/healthz").await;
-        assert!(is_ok(&answer), "{answer}");
-        // The oldest made room.
-        assert_eq!(held[0].read(&mut [0; 1]).await.unwrap(), 0);
-    }
-
-    #[tokio::test]
     async fn a_gateway_without_a_certificate_is_not_ready() {
-        let setting = Setting::new(TestIssuer::new("proxies"));
+        let setting = Setting::new();
         let (at, served) = ((Ipv4Addr::LOCALHOST, 0).into(), Served::default());
         let (gateway, spawner) = (Arc::clone(&setting.gateway), Spawner::default());
         let address = serve(at, gateway, served.clone(), &spawner).await.unwrap();

@@ -41,8 +41,6 @@ pub struct Host {
     pub own: (String, String),
     /// What APIServices must trust, in PEM; empty until there is something.
     pub bundle: watch::Receiver<String>,
-    /// What they trust now.
-    pub carried: watch::Sender<Option<Vec<String>>>,
     /// How guests are called.
     pub guests: Arc<dyn CallViews>,
 }
@@ -50,34 +48,22 @@ pub struct Host {
 impl Host {
     /// Starts the control loop, and returns what answers requests.
     pub fn start(self) -> Arc<Gateway<Client>> {
-        let Self { client, loader, spawner, budget, metrics, identity, own, bundle, carried, guests } = self;
+        let Self { client, loader, spawner, budget, metrics, identity, own, bundle, guests } = self;
         let (directory, directory_of) = watch::channel(None);
         let (authentication, authentication_of) = watch::channel(None);
         spawner.spawn_lasting(follow_authentication(client.clone(), authentication));
         let guests = Guests::new(spawner.clone(), guests, budget, Arc::clone(&metrics));
-        let tallies = Arc::clone(guests.tallies());
         let gateway = Gateway::new(
             client.clone(),
             Upstream::new(client.clone()),
             guests,
             spawner.clone(),
-            Arc::clone(&metrics),
+            metrics,
             directory_of,
             authentication_of,
         );
         let loader = Arc::new(loader);
-        let setup = Setup {
-            client,
-            spawner: spawner.clone(),
-            loader,
-            identity,
-            own,
-            directory,
-            bundle,
-            carried,
-            tallies,
-            metrics,
-        };
+        let setup = Setup { client, spawner: spawner.clone(), loader, identity, own, directory, bundle };
         spawner.spawn_lasting(Control::new(setup).run());
         Arc::new(gateway)
     }

@@ -4,13 +4,12 @@
 //! [`pintle_core::view`]; here it is carried out.
 //!
 //! - [`run()`]: the gateway as a process; [`Host`]: what of it a simulator starts too; [`server`]: its connections.
-//! - [`tls`]: the certificate of the server, and what the handshake checks of a client.
+//! - [`tls`]: the certificate of the server, and what the handshake checks of a client: it is the API server's front proxy.
 //! - [`identity`]: who the caller is. [`reviews`]: what the API server is asked about it. [`authorize`](mod@authorize): whether it may do
 //!   what it asks for. [`admission`]: whether there is room for it.
 //! - [`answer`]: the way of a request. `read`, `list`, `watch`, `write` (and `patching`) and `delete` are the verbs, [`upstream`] asks
 //!   the API server, and [`show`] asks guests.
 //! - `room`: the memory that an answer takes. `events`: what watches share.
-//! - [`tallies`]: how many objects cannot be shown, until the Views say so.
 //! - `console`: the door of people, which has nothing to do with views: it sends on what callers ask, with their own tokens.
 //! - [`directory`]: what is served; `control` keeps it.
 
@@ -18,14 +17,12 @@ pub mod admission;
 pub mod answer;
 pub mod authorize;
 mod body;
-mod connections;
 mod console;
 mod control;
 mod delete;
 pub mod directory;
 pub mod documents;
 mod events;
-mod failed;
 mod flags;
 mod health;
 mod host;
@@ -44,12 +41,10 @@ mod run;
 pub mod server;
 pub mod show;
 mod sort;
-pub mod tallies;
 pub mod tls;
 pub mod upstream;
 mod watch;
 mod write;
-mod yaml;
 
 pub use flags::Flags;
 pub use host::Host;

@@ -28,7 +28,6 @@ labels! {
     Pool { pool: &'static str }
     Reply { method: String, code: String }
     View { view: String }
-    Admission { resource: String }
     Compiled { outcome: &'static str }
     Hit { limit: &'static str }
 }
@@ -44,8 +43,6 @@ pub struct Metrics {
     connections_refused: Counter,
     upstream: Family<Reply, Counter>,
     guest_seconds: Histograms<View>,
-    unshowable: Family<View, Gauge>,
-    admission_cut: Family<Admission, Counter>,
     compiles: Family<Compiled, Counter>,
     limits: Family<Hit, Counter>,
 }
@@ -79,12 +76,6 @@ impl Default for Metrics {
                 "How long calls of guests took, by View",
                 calls,
             ),
-            unshowable: add(to, "pintle_unshowable_objects", "Objects that a View could not show"),
-            admission_cut: add(
-                to,
-                "pintle_admission_cut",
-                "Times that not all that judges writes was looked at",
-            ),
             compiles: add(to, "pintle_compiles", "Compilers, by how they ended"),
             limits: add(to, "pintle_limits_hit", "Times that a module hit a limit"),
             registry: all,
@@ -113,22 +104,6 @@ impl Metrics {
     /// A guest was called for a View.
     pub(crate) fn guest_called(&self, view: &str, took: Duration) {
         self.guest_seconds.get_or_create(&View { view: view.to_owned() }).observe(took.as_secs_f64());
-    }
-
-    /// A list of all objects of a View found so many that cannot be shown.
-    pub(crate) fn unshowable(&self, view: &str, count: usize) {
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.unshowable.get_or_create(&View { view: view.to_owned() }).set(count);
-    }
-
-    /// A View is gone.
-    pub(crate) fn forget_unshowable(&self, view: &str) {
-        self.unshowable.remove(&View { view: view.to_owned() });
-    }
-
-    /// Not all objects of a resource were looked at for what Views say of admission.
-    pub(crate) fn admission_cut(&self, resource: &str) {
-        self.admission_cut.get_or_create(&Admission { resource: resource.to_owned() }).inc();
     }
 
     /// A connection was closed because there were too many.

@@ -14,7 +14,7 @@ use pintle_core::view::{
 use pintle_runtime::clock;
 use pintle_wit::Failure;
 use serde_json::Value;
-use tracing::warn;
+use tracing::{error, warn};
 
 use crate::{
     answer::{Call, Parts},
@@ -39,7 +39,7 @@ impl Parts {
     pub(crate) async fn get(&self, call: &Call<'_>, target: &Objects, name: &str) -> Result<Reply, Status> {
         let form = Form::negotiate(call.accept(), Asked::Object, call.query.first("includeObject"))?;
         let options = GetOptions::read(&call.query)?;
-        let accept = if matches!(form, Form::Metadata(_)) { METADATA } else { OBJECT };
+        let accept = if matches!(form, Form::Metadata) { METADATA } else { OBJECT };
         let object = self.current(call, target, name, accept, options.backing()).await?;
         self.show_in(call.resource, form, &object, StatusCode::OK).await
     }
@@ -118,7 +118,7 @@ impl Parts {
         object: &BackingObject,
     ) -> Result<Shown, Status> {
         match form {
-            Form::Metadata(_) => Ok(Shown::Fields("{}".into())),
+            Form::Metadata => Ok(Shown::Fields("{}".into())),
             _ => self.guests.show_one(&resource.lens, resource.in_force()?, object).await,
         }
     }
@@ -162,10 +162,10 @@ pub(crate) fn in_form(
 ) -> Reply {
     let lens = &resource.lens;
     match (form, shown) {
-        (Form::Metadata(version), _) => reply::json(code, lens.metadata_json(object, version)),
-        (Form::Table(version, include), shown) => {
+        (Form::Metadata, _) => reply::json(code, lens.metadata_json(object)),
+        (Form::Table(include), shown) => {
             let row = TableRow::of(lens, object, shown);
-            let table = resource.columns.one(version, include, true, row.as_row(), clock::now());
+            let table = resource.columns.one(include, true, row.as_row(), clock::now());
             reply::json(code, table)
         }
         (Form::Object, Shown::Fields(fields)) => reply::json(code, lens.object_json(object, fields)),
@@ -183,6 +183,19 @@ pub(crate) fn read_object(
         warn!(%error, "An object of the API server cannot be read");
         Status::unavailable("an object of the API server cannot be read", 1)
     })
+}
+
+/// Whether an object has the labels of the view's selector. The API server was asked for no other; none is shown or deleted, whatever it
+/// makes of a client's selector.
+pub(crate) fn is_selected(resource: &Resource, object: &BackingObject) -> bool {
+    let is_selected = resource.lens.selects(object);
+    if !is_selected {
+        error!(
+            view = resource.lens.view,
+            "The API server answers with an object that the View does not select"
+        );
+    }
+    is_selected
 }
 
 /// The error about an object that its guest cannot show.

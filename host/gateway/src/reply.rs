@@ -11,15 +11,9 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use jiff::Timestamp;
-use pintle_core::view::{
-    Status,
-    accept::{Body as Written, JSON, YAML},
-};
+use pintle_core::view::{Status, accept::JSON};
 use pintle_runtime::paced::{Arriving, BrokenOff};
 use serde_json::Value;
-use tower_http::compression::predicate::Predicate;
-
-use crate::yaml;
 
 /// The body of an answer. If it fails, its stream is reset, so that nobody takes the part for the whole.
 pub type ReplyBody = UnsyncBoxBody<Bytes, BrokenOff>;
@@ -32,31 +26,6 @@ pub const RETRY_SECONDS: u32 = 2;
 
 /// How long clients should wait before they ask again when they found no place, in seconds. They have waited for a moment already.
 pub const CROWDED_SECONDS: u32 = 1;
-
-/// From how many bytes on an answer is compressed for a client that takes it so: from as many as in the API server.
-const COMPRESSED_BYTES_MIN: u64 = 128 << 10;
-
-/// Stands with an answer that may be compressed: one that ends.
-#[derive(Clone, Copy)]
-struct Ends;
-
-/// Which answers are compressed: the long ones that end. A watch is not, since its events would wait for each other.
-#[derive(Clone, Copy)]
-pub(crate) struct IsLong;
-
-impl Predicate for IsLong {
-    fn should_compress<B: Body>(&self, response: &Response<B>) -> bool {
-        // One that arrives in parts is longer than what is made whole.
-        let is_long = response.body().size_hint().exact().is_none_or(|bytes| bytes > COMPRESSED_BYTES_MIN);
-        response.extensions().get::<Ends>().is_some() && is_long
-    }
-}
-
-/// An answer that ends by itself.
-pub(crate) fn ends(mut reply: Reply) -> Reply {
-    reply.extensions_mut().insert(Ends);
-    reply
-}
 
 /// An answer in JSON.
 pub fn json(code: StatusCode, body: impl Into<Bytes>) -> Reply {
@@ -128,14 +97,9 @@ impl<T: Unpin> Body for Keeping<T> {
 }
 
 /// A Status, with the header that says when to ask again.
-pub fn status(status: &Status, written: Written) -> Reply {
+pub fn status(status: &Status) -> Reply {
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let body = status.to_value().to_string();
-    let mut reply = match written {
-        Written::Json => json(code, body),
-        // What is JSON is YAML as well.
-        Written::Yaml => text(code, YAML, yaml::of(body.as_bytes()).unwrap_or(body)),
-    };
+    let mut reply = json(code, status.to_value().to_string());
     if let Some(seconds) = status.details.retry_after_seconds {
         reply.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }

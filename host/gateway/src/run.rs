@@ -46,7 +46,6 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let loader = engine.loader(&client, &metrics, &budget, &spawner);
     let served = tls::Served::default();
     let (bundle_to, bundle) = watch::channel(String::new());
-    let (carried, carried_by) = watch::channel(None);
     let own = (flags.service.namespace.clone(), flags.service.name.clone());
     match flags.tls_cert_file.clone().zip(flags.tls_private_key_file.clone()) {
         Some((certificate, key)) => {
@@ -56,13 +55,10 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         }
         None => {
             let cluster = Cluster::new(client.clone());
-            let keeper = Keeper::new(cluster, &own.0, &own.1, served.clone(), bundle_to, carried_by);
+            let keeper = Keeper::new(cluster, &own.0, &own.1, served.clone(), bundle_to);
             spawner.spawn_lasting(keeper.keep());
         }
     }
-    let server = Server::bind(flags.aggregated_bind, tls::server_config(served.clone())?)
-        .await
-        .with_context(|| format!("cannot listen on {}", flags.aggregated_bind))?;
     let gateway = Host {
         client,
         loader,
@@ -72,10 +68,13 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         identity: identity.clone(),
         own,
         bundle,
-        carried,
         guests: Arc::new(InModules),
     }
     .start();
+    let server =
+        Server::bind(flags.aggregated_bind, tls::server_config(served.clone(), gateway.authentication())?)
+            .await
+            .with_context(|| format!("cannot listen on {}", flags.aggregated_bind))?;
     if let Some(address) = flags.health_bind {
         health::serve(address, Arc::clone(&gateway), served, &spawner).await?;
     }
@@ -203,11 +202,10 @@ mod tests {
             identity: "gateway-1".into(),
             own: ("pintle-system".into(), "pintle-gateway".into()),
             bundle: watch::channel(String::new()).1,
-            carried: watch::Sender::new(None),
             guests: Arc::new(InModules),
         }
         .start();
-        let tls = tls::server_config(tls::Served::default()).unwrap();
+        let tls = tls::server_config(tls::Served::default(), gateway.authentication()).unwrap();
         let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), tls).await.unwrap();
         let serving = serve(server, None, gateway, std::future::pending(), &spawner);
         let ended = tokio::time::timeout(Duration::from_secs(3600), serving).await.expect("it goes on");

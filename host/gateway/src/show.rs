@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tracing::{debug, warn};
 
-use crate::{metrics::Metrics, reply::RETRY_SECONDS, tallies::Tallies};
+use crate::{metrics::Metrics, reply::RETRY_SECONDS};
 
 /// How much memory what is remembered may take, in bytes. Most shown objects have some hundred.
 const REMEMBERED_BYTES: u64 = 16 << 20;
@@ -142,7 +142,6 @@ pub struct Guests {
     limits: CallLimits,
     budget: Budget,
     metrics: Arc<Metrics>,
-    tallies: Arc<Tallies>,
     remembered: Cache<Key, Shown, Weight>,
     /// Until when a guest is not asked again about an object.
     pauses: Cache<Key, Duration>,
@@ -160,7 +159,6 @@ impl Guests {
             turns: Arc::new(Semaphore::new(processors)),
             limits: CallLimits::default(),
             budget,
-            tallies: Arc::new(Tallies::new(Arc::clone(&metrics))),
             metrics,
             remembered: Cache::with_weighter(objects, REMEMBERED_BYTES, Weight),
             pauses: Cache::new(PAUSES_MAX),
@@ -170,11 +168,6 @@ impl Guests {
     /// The memory that their calls reserve.
     pub(crate) fn budget(&self) -> &Budget {
         &self.budget
-    }
-
-    /// What they could not show.
-    pub fn tallies(&self) -> &Arc<Tallies> {
-        &self.tallies
     }
 
     /// What is shown of one object. Whoever asks for the same stored object at the same time waits for the same call.

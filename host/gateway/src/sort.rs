@@ -7,9 +7,7 @@ use pintle_core::view::{Verb, query::Query, target::Target};
 /// What sort of request it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
-    /// A probe. It is answered from what is known.
-    Health,
-    /// Discovery, OpenAPI, the version, metrics, and whatever leads to no objects.
+    /// Discovery, OpenAPI, the version, and whatever leads to no objects.
     Description,
     /// A watch of objects.
     Watch,
@@ -23,7 +21,6 @@ impl Sort {
     /// needs one is refused later where there is none.
     pub(crate) fn of(method: &Method, target: &Target, query: &Query) -> Self {
         let is_named = match target {
-            Target::Health => return Self::Health,
             Target::Objects(objects) => objects.name.is_some(),
             _ => return Self::Description,
         };
@@ -44,7 +41,7 @@ impl Sort {
     /// What is done with objects.
     pub(crate) fn verb(self) -> Option<Verb> {
         match self {
-            Self::Health | Self::Description => None,
+            Self::Description => None,
             Self::Watch => Some(Verb::Watch),
             Self::Request(verb) => verb,
         }
@@ -87,11 +84,8 @@ mod tests {
             ("GET", "/apis/a.b/v1?watch=1", Sort::Description),
             ("GET", "/apis?watch=1", Sort::Description),
             ("GET", "/version", Sort::Description),
-            ("GET", "/metrics?watch=1", Sort::Description),
             ("GET", "/apis/a.b/v1/namespaces/n/llamas/x/status?watch=1", Sort::Description),
             ("POST", "/nothing", Sort::Description),
-            ("GET", "/readyz?watch=1", Sort::Health),
-            ("GET", "/livez/ping", Sort::Health),
         ] {
             assert_eq!(sort(method, path), expected, "{method} {path}");
         }
@@ -102,6 +96,5 @@ mod tests {
         assert_eq!(sort("GET", "/apis/a.b/v1/llamas?watch=1").verb(), Some(Verb::Watch));
         assert_eq!(sort("GET", "/apis/a.b/v1/llamas").verb(), Some(Verb::List));
         assert_eq!(sort("GET", "/apis/a.b/v1").verb(), None);
-        assert_eq!(sort("GET", "/healthz").verb(), None);
     }
 }

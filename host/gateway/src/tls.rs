@@ -1,16 +1,13 @@
 //! TLS of the gateway: the certificate that it shows, and what the handshake checks of a client.
 //!
 //! - [`Served`]: the certificate in use. It is replaced while connections go on.
-//! - [`Files`]: a certificate from files. [`Keeper`]: one that the gateways make themselves and keep in a Secret, with [`rotation`]
-//!   deciding what comes next.
-//! - A client's certificate is asked for and not required: whether somebody vouches for it is judged by [`identity`](crate::identity), and
-//!   the handshake only makes sure that the client has its key.
+//! - [`Files`]: a certificate from files. [`Keeper`]: one that the gateway signs itself, with a CA that all gateways share in a Secret.
+//! - The aggregated API is for the API server's front proxy alone: a client without its certificate does not get through the handshake.
 
 mod files;
 mod keeper;
 mod made;
 mod proof;
-pub mod rotation;
 
 use std::{
     fmt,
@@ -25,6 +22,10 @@ use rustls::{
     sign::CertifiedKey,
     version::{TLS12, TLS13},
 };
+
+use tokio::sync::watch;
+
+use crate::identity::Authentication;
 
 pub use files::{Files, FilesError};
 pub use keeper::{Keeper, SECRET};
@@ -96,13 +97,16 @@ impl ResolvesServerCert for Served {
     }
 }
 
-/// How the server speaks TLS: 1.2 or 1.3, HTTP/2 or HTTP/1.1.
+/// How the server speaks TLS to the front proxy: 1.2 or 1.3, HTTP/2 or HTTP/1.1.
 ///
 /// # Errors
 /// Never with the versions and the provider that are used here.
-pub fn server_config(served: Served) -> Result<Arc<ServerConfig>, rustls::Error> {
+pub fn server_config(
+    served: Served,
+    authentication: watch::Receiver<Option<Arc<Authentication>>>,
+) -> Result<Arc<ServerConfig>, rustls::Error> {
     let provider = Arc::new(ring::default_provider());
-    let proof = Arc::new(proof::OfItsKey::new(&provider));
+    let proof = Arc::new(proof::OfTheFrontProxy::new(&provider, authentication));
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13, &TLS12])?
         .with_client_cert_verifier(proof)
@@ -111,7 +115,7 @@ pub fn server_config(served: Served) -> Result<Arc<ServerConfig>, rustls::Error>
     Ok(Arc::new(config))
 }
 
-/// The same for people, by HTTP/1.1: a browser that is asked for a client certificate would ask its user.
+/// The same for people, who show no certificate, by HTTP/1.1: a browser that is asked for a client certificate would ask its user.
 ///
 /// # Errors
 /// As [`server_config`].

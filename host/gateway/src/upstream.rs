@@ -291,7 +291,7 @@ mod tests {
     use pintle_modules::{Budget, Purpose};
 
     use super::*;
-    use crate::admission::{Party, Pools};
+    use crate::admission::Pools;
 
     #[tokio::test(start_paused = true)]
     async fn the_answer_to_a_write_is_read_also_where_there_is_no_memory_for_it() {
@@ -299,7 +299,7 @@ mod tests {
         let _all = budget.reserve("others", Purpose::Call, budget.bytes_max()).await.unwrap();
         let text = Bytes::from(vec![b'['; 1 << 20]);
         for (lacking, expected) in [(Lacking::Fails, Err(429)), (Lacking::GoesOn, Ok(text.len()))] {
-            let room = Room::for_write(&budget, (Pools::default().large, Party::User("ann".into())));
+            let room = Room::for_write(&budget, (Pools::default().large, "ann".into()));
             let read = read(Body::from(text.to_vec()), Some((&room, lacking))).await;
             assert_eq!(read.map(|read| read.len()).map_err(|status| status.code), expected, "{lacking:?}");
         }

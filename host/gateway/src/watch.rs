@@ -12,7 +12,7 @@ use pintle_core::{
     bulk::Bulk,
     view::{
         BackingObject, Source, Status, Unshowable,
-        accept::{Asked, Form, JSON},
+        accept::{Asked, Form, JSON, META},
         item::{INITIAL_EVENTS_END, event_json},
         query::ListOptions,
         status::WATCH_EXPIRED,
@@ -34,11 +34,10 @@ use crate::{
     directory::Resource,
     known::Extent,
     over::Over,
-    read::{METADATA, OBJECT, TableRow, cannot_be_shown, read_object},
+    read::{METADATA, OBJECT, TableRow, cannot_be_shown, is_selected, read_object},
     reply::{self, Reply},
     room::{self, Room},
     show::Shown,
-    tallies::Unshown,
     upstream::{self, Sent},
 };
 
@@ -66,7 +65,7 @@ impl Parts {
     ) -> Result<Reply, Status> {
         let form = Form::negotiate(call.accept(), Asked::Watch, call.query.first("includeObject"))?;
         let (resource, lens) = (Arc::clone(call.resource), &call.resource.lens);
-        let accept = if matches!(form, Form::Metadata(_)) { METADATA } else { OBJECT };
+        let accept = if matches!(form, Form::Metadata) { METADATA } else { OBJECT };
         let path = lens.served.backing.path(target.namespace.as_deref(), None);
         let query = match options.backing(lens) {
             Ok(query) => query,
@@ -85,9 +84,6 @@ impl Parts {
         }
         let (events, stream) = mpsc::channel(WAITING);
         let over = resource.over.clone();
-        let is_of_all = options.is_of_all() && target.namespace.is_none();
-        let counts =
-            is_of_all && options.send_initial_events == Some(true) && !matches!(form, Form::Metadata(_));
         let watch = Watch {
             room: Room::new(self.guests.budget(), FREE_BYTES, 0),
             parts: Arc::clone(self),
@@ -96,7 +92,6 @@ impl Parts {
             events,
             has_columns: false,
             left_out: LeftOut::default(),
-            initial: counts.then(Unshown::default),
         };
         self.spawner.spawn(async move {
             watch.follow(response.into_body(), over).await;
@@ -127,8 +122,6 @@ struct Watch {
     has_columns: bool,
     /// What the client does not have, because it cannot be shown.
     left_out: LeftOut,
-    /// What cannot be shown of the initial events, if these are all objects; until they end.
-    initial: Option<Unshown>,
     /// The memory of the event that arrives.
     room: Room,
 }
@@ -254,8 +247,11 @@ impl Watch {
             // What has left a selection is told as it was before, under the version at which it left.
             let source = if change == Change::Deleted { Source::Elsewhere } else { Source::Stored };
             let object = read_object(&self.resource, &json, source)?;
+            if !is_selected(&self.resource, &object) {
+                return Ok(None);
+            }
             let extent = match self.form {
-                Form::Metadata(_) => Extent::Metadata,
+                Form::Metadata => Extent::Metadata,
                 _ => Extent::Whole,
             };
             match change {
@@ -285,8 +281,8 @@ impl Watch {
     /// What the client is told of a change of an object, if anything.
     async fn changed(&mut self, change: Change, object: &BackingObject) -> Result<Option<Mapped>, End> {
         let lens = &self.resource.lens;
-        if let Form::Metadata(version) = self.form {
-            return Ok(Some(Mapped::now(event_json(change.name(), &lens.metadata_json(object, version)))));
+        if self.form == Form::Metadata {
+            return Ok(Some(Mapped::now(event_json(change.name(), &lens.metadata_json(object)))));
         }
         let shown = match self.resource.in_force() {
             Ok(in_force) => self.parts.guests.show_one(lens, in_force, object).await,
@@ -298,14 +294,11 @@ impl Watch {
             Ok(Shown::Failed(_)) | Err(_) if change == Change::Deleted => Shown::Fields("{}".into()),
             shown => shown?,
         };
-        if let (Some(initial), Shown::Failed(failure)) = (&mut self.initial, &shown) {
-            initial.add(lens, object, failure);
-        }
-        if let Form::Table(version, include) = self.form {
+        if let Form::Table(include) = self.form {
             let with_columns = !std::mem::replace(&mut self.has_columns, true);
             let row = TableRow::of(lens, object, &shown);
             let columns = &self.resource.columns;
-            let table = columns.one(version, include, with_columns, row.as_row(), clock::now());
+            let table = columns.one(include, with_columns, row.as_row(), clock::now());
             return Ok(Some(Mapped::now(event_json(change.name(), &table))));
         }
         let told = match lens.unshowable {
@@ -322,37 +315,26 @@ impl Watch {
         Ok(told.map(|told| Mapped { event: event(told), is_lasting }))
     }
 
-    /// The initial events have ended: they were a list.
-    fn initial_events_ended(&mut self) {
-        if let Some(initial) = self.initial.take() {
-            let lens = &self.resource.lens;
-            self.parts.guests.tallies().saw(&lens.view, initial.found(lens.epoch));
-        }
-    }
-
     /// Waits until there are so many bytes of memory for an event. Of a long one, a part of which has arrived, they double each time.
     async fn hold(&self, bytes: u64) -> Result<(), End> {
         Ok(self.room.hold(bytes.next_power_of_two()).await?)
     }
 
-    fn bookmark(&mut self, object: &BackingObject) -> String {
+    fn bookmark(&self, object: &BackingObject) -> String {
         let marks = object.metadata.get("annotations");
         let is_initial_end = marks.and_then(|marks| marks.get(INITIAL_EVENTS_END)).is_some();
-        if is_initial_end {
-            self.initial_events_ended();
-        }
         let lens = &self.resource.lens;
         let metadata = lens.bookmark(object.version(), is_initial_end);
         let (api_version, kind) = match self.form {
-            Form::Metadata(version) => (version.api_version(), "PartialObjectMetadata"),
+            Form::Metadata => (META, "PartialObjectMetadata"),
             Form::Object | Form::Table(..) => (lens.served.api_version.as_str(), lens.served.kind.as_str()),
         };
         let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
         match self.form {
-            Form::Table(version, include) => {
-                self.resource.columns.one(version, include, false, Row::Shown(&object), clock::now())
+            Form::Table(include) => {
+                self.resource.columns.one(include, false, Row::Shown(&object), clock::now())
             }
-            Form::Object | Form::Metadata(_) => object.to_string(),
+            Form::Object | Form::Metadata => object.to_string(),
         }
     }
 

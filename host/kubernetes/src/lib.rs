@@ -31,7 +31,7 @@ pub use backoff::Backoff;
 pub use discover::Resource;
 pub use hold::{Held, Hold, Lapsed};
 pub use prompt::prompt;
-pub use reading::{Page, PageOf, Texts};
+pub use reading::{Page, PageOf};
 pub use reduced::Reduced;
 
 /// How long one request may take. The API server itself gives up on a write after 34 s, but after more than ten seconds it is better to

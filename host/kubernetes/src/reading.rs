@@ -17,7 +17,7 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 const DOCUMENT_BYTES_MAX: usize = 64 << 20;
 
 /// Which objects a page is of.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PageOf<'a> {
     /// In this namespace alone.
     pub namespace: Option<&'a str>,
@@ -27,7 +27,7 @@ pub struct PageOf<'a> {
     pub limit: u32,
     /// How long it may be as text, in bytes.
     pub bytes_max: usize,
-    /// How much memory it may take as text and as values, in bytes. What is read as texts takes no more than they.
+    /// How much memory it may take as text and as values, in bytes.
     pub memory_max: u64,
     /// What the page before said of where it ended.
     pub next: Option<&'a str>,
@@ -40,17 +40,6 @@ pub struct Page {
     pub items: Vec<Value>,
     /// Where the next page begins, unless this is the last one.
     pub next: Option<String>,
-}
-
-/// The same, with the objects as they arrived.
-#[derive(Debug, Default)]
-pub struct Texts {
-    /// The objects.
-    pub items: Vec<Bytes>,
-    /// Where the next page begins, unless this is the last one.
-    pub next: Option<String>,
-    /// How long the page was as text, in bytes.
-    pub bytes: usize,
 }
 
 /// What a list says of itself.
@@ -107,21 +96,6 @@ impl Cluster {
         });
         let next = list.await?.next();
         Ok(Page { items, next })
-    }
-
-    /// A page of a list, taken apart and not read: for whoever keeps little of the objects, and reads one at a time.
-    ///
-    /// # Errors
-    /// As [`Cluster::page`].
-    pub async fn texts(&self, resource: &Resource, of: &PageOf<'_>) -> Result<Texts, ApiError> {
-        let (mut items, mut bytes) = (Vec::new(), 0);
-        let list = self.each(of.call(resource), |text| {
-            bytes += text.len();
-            items.push(text);
-            if bytes > of.bytes_max { Err(too_long(of.bytes_max)) } else { Ok(()) }
-        });
-        let next = list.await?.next();
-        Ok(Texts { items, next, bytes })
     }
 
     /// A document that is no object, for instance the schemas of a group; none where there is none.

@@ -14,13 +14,10 @@ use kube::{
     api::{DeleteParams, DynamicObject},
 };
 use pintle_api::{GATEWAY_SERVICE, Module, NAMESPACE, Reconciler, View};
-use pintle_core::{
-    object,
-    view::{Backing, Collected},
-};
-use pintle_kubernetes::{Cluster, Resource, builtin, connect::Connect};
+use pintle_core::object;
+use pintle_kubernetes::{Resource, connect::Connect};
 use pintle_offline::documents::{self, Document};
-use pintle_wit::{Kind, names::FINALIZER_VIEW};
+use pintle_wit::Kind;
 
 use super::{
     live::{self, Progress},
@@ -36,9 +33,8 @@ use super::{
 /// nowhere, and the host must take its finalizers off the roots before it goes. Where no host runs, the command stops at the first object
 /// that waits for one. It goes on when you run it again.
 ///
-/// Roots, their children and their CRDs stay, and so do the objects that Views show, without the finalizers that the garbage collector has
-/// through Views: the command takes those off itself. The CRDs of Module, Reconciler and View stay too, unless --crds is set. Another
-/// namespace than `pintle-system` stays.
+/// Roots, their children and their CRDs stay, and so do the objects that Views show. The CRDs of Module, Reconciler and View stay too, unless
+/// --crds is set. Another namespace than `pintle-system` stays.
 ///
 /// With kubectl, delete in the same order what --dry-run prints.
 #[derive(Debug, Args)]
@@ -95,7 +91,7 @@ const MADE: [(&str, &str, &str); 2] = [
 /// What is left.
 const STAYS: &str = "These stay:
   all roots and their CRDs, and the children of roots, without the finalizers of the host
-  all objects that Views show, without the finalizers that the garbage collector has through Views
+  all objects that Views show
   ClusterRoles of guests: kubectl delete clusterroles -l pintle.dev/aggregate-to-host=true
   ClusterRoles of Views: kubectl delete clusterroles -l pintle.dev/aggregate-to-gateway=true
 ";
@@ -236,7 +232,7 @@ async fn look(client: &Client, namespace: &str, crds: bool) -> Result<Plan, Prob
     let [host, gateway] = installation(namespace)?;
     let (host, gateway) = (existing(client, host).await?, existing(client, gateway).await?);
     let others = [Target::all(&services), gateway, Target::all(&reconcilers), Target::all(&modules), host];
-    Ok(Plan::of(views, others, crds))
+    Ok(Plan::of(&views, others, crds))
 }
 
 /// Those of the objects that are there.
@@ -255,27 +251,25 @@ async fn existing(client: &Client, targets: Vec<Target>) -> Result<Vec<Target>, 
 struct Plan {
     /// The objects to delete. What one step deletes must be gone before the next one begins.
     steps: Vec<Vec<Target>>,
-    /// The Views among them.
-    views: Vec<View>,
 }
 
 impl Plan {
     /// Decides what is deleted: APIServices, since no namespace can be deleted while one leads nowhere; Views, and the gateway, which nothing
     /// needs any more; Reconcilers, so that the host takes its finalizers off their roots; Modules; the host; what it ran with, in the
     /// opposite order of the installation; and the CRDs where that is wanted.
-    fn of(views: Vec<View>, others: [Vec<Target>; 5], crds: bool) -> Self {
+    fn of(views: &[View], others: [Vec<Target>; 5], crds: bool) -> Self {
         let [services, gateway, reconcilers, modules, host] = others;
         let (gateway, gateways) = program_first(gateway);
         let (host, rest) = program_first(host);
         let (definitions, rest): (Vec<_>, Vec<_>) =
             rest.into_iter().partition(|target| target.is("CustomResourceDefinition"));
         let mut steps =
-            vec![services, Target::all(&views), gateway, gateways, reconcilers, modules, host, rest];
+            vec![services, Target::all(views), gateway, gateways, reconcilers, modules, host, rest];
         if crds {
             steps.push(definitions);
         }
         steps.retain(|step| !step.is_empty());
-        Self { steps, views }
+        Self { steps }
     }
 
     /// The plan for people.
@@ -313,9 +307,6 @@ async fn carry_out(
                 Err(error) => return Err(live::problem(target, &error)),
             }
         }
-        if step.iter().any(|target| target.is("View")) {
-            release(client, &plan.views, tell).await?;
-        }
         live::wait(timeout, HOST_RUNS, async || {
             for target in step {
                 if let Some(left) = get(client, target).await? {
@@ -331,42 +322,6 @@ async fn carry_out(
         .await?;
     }
     Ok(())
-}
-
-/// Does what the gateway does when Views go, which it cannot if it does not run: takes the garbage collector's finalizers of the views off
-/// the objects that they show, and then the finalizer that holds the Views. Where the gateway was faster, nothing is left to do.
-async fn release(
-    client: &Client,
-    views: &[View],
-    tell: &mut dyn FnMut(&str) -> Result<(), Problem>,
-) -> Result<(), Problem> {
-    let cluster = Cluster::new(client.clone());
-    for Collected { backing: Backing { api_version, kind, plural, namespaced }, finalizers } in
-        views.iter().filter_map(collected)
-    {
-        let kind = Kind::new(api_version, kind);
-        let count = cluster.take_off(&Resource { kind: kind.clone(), plural, namespaced }, &finalizers).await;
-        let count = count.map_err(|error| {
-            let names = finalizers.join(" and ");
-            Problem::failed(format!("{names} cannot be taken off the objects of {kind}: {error}")).hint(
-                "Views wait for that; run this again as somebody who may get, list and patch those objects",
-            )
-        })?;
-        if count > 0 {
-            tell(&format!("finalizers of Views taken off objects of {kind}: {count}\n"))?;
-        }
-    }
-    let resource = builtin("pintle.dev/v1alpha1", "View", "views", false);
-    let freed = cluster.take_off(&resource, &[FINALIZER_VIEW.to_owned()]).await;
-    freed.map_err(|error| Problem::failed(format!("{FINALIZER_VIEW} cannot be taken off Views: {error}")))?;
-    Ok(())
-}
-
-/// What the garbage collector's work on a View may have left.
-fn collected(view: &View) -> Option<Collected> {
-    let served = view.status.as_ref()?.served.as_ref()?;
-    let is_held = view.finalizers().iter().any(|name| name == FINALIZER_VIEW);
-    Collected::of(served).filter(|_| is_held || served.has_graph())
 }
 
 fn of(client: &Client, target: &Target) -> Api<DynamicObject> {

@@ -18,7 +18,6 @@ use std::{
 
 use anyhow::{Context, bail};
 use kit::{Look, modules};
-use pintle_core::view::metadata::collectors_of;
 use pintle_simulation::scenario::{Fixture, ModuleFile};
 use pintle_testbed::{ControlPlane, eventually};
 use serde_json::json;
@@ -163,7 +162,6 @@ fn unmet(output: &Output, expected: &[&str]) -> Vec<String> {
 
 fn bash(plane: &ControlPlane, folder: &Path, command: &str) -> anyhow::Result<Output> {
     let path = env::var("PATH").unwrap_or_default();
-    let [foreground, _] = collectors_of("held.example.com", "things");
     let output = Command::new("bash")
         .args(["-eo", "pipefail", "-c", command])
         .current_dir(folder)
@@ -175,7 +173,6 @@ fn bash(plane: &ControlPlane, folder: &Path, command: &str) -> anyhow::Result<Ou
         .env("DEPLOY", repository().join("deploy"))
         .env("TICKETS", repository().join("host/tests/tickets/deploy"))
         .env("GUESTS", std::path::absolute(modules::guests())?)
-        .env("FOREGROUND", foreground)
         .env("DOLLY", DOLLY)
         .env("RIGHTS", RIGHTS)
         .env("HASH", HASH)

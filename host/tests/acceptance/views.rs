@@ -180,7 +180,7 @@ impl<'a> Farm<'a> {
         self.is_served()?;
         self.kubectl_is_answered()?;
         self.says("what names Llamas sees no write, and what names LlamaRecords sees every one")?;
-        self.callers_are_who_they_prove_to_be().await.context("identity")?;
+        self.callers_are_who_the_api_server_says().await.context("identity")?;
         self.says("a Llama and what it owns are deleted in the way that was asked for")?;
         self.two_versions_of_one_resource_are_served().await.context("two versions")?;
         self.one_object_holds_up_nobody().await.context("one object among many")?;
@@ -197,11 +197,6 @@ impl<'a> Farm<'a> {
     /// What kubectl prints, which must succeed.
     fn run(&self, words: &str, stdin: Option<&str>) -> anyhow::Result<String> {
         self.plane.run_kubectl(&words.split(' ').collect::<Vec<_>>(), stdin)
-    }
-
-    /// A field of an object.
-    fn field(&self, object: &str, path: &str) -> anyhow::Result<String> {
-        self.run(&format!("get {object} --output=jsonpath={{{path}}}"), None)
     }
 
     fn kubectl_is_answered(&self) -> anyhow::Result<()> {

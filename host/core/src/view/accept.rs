@@ -1,15 +1,18 @@
 //! In which form a client wants the answer, and in which form the body of its request is.
 //!
 //! Clients name several forms, best first: the first that can be served is taken. Forms that are not written here (protobuf, CBOR) are
-//! passed over.
+//! passed over, and so is YAML, which is read and not written.
 
 use super::status::{Status, fault};
 
 /// What is written.
 pub const JSON: &str = "application/json";
 
-/// What is written, and read, besides.
+/// What is read besides.
 pub const YAML: &str = "application/yaml";
+
+/// The version of `Table` and `PartialObjectMetadata`.
+pub const META: &str = "meta.k8s.io/v1";
 
 /// Patches by server-side apply begin with this.
 const APPLY_PATCH: &str = "application/apply-patch";
@@ -28,34 +31,15 @@ pub enum Asked {
     Watch,
 }
 
-impl Asked {
-    /// In what it can be written.
-    fn accepted(self) -> &'static [&'static str] {
-        match self {
-            Self::Object | Self::List => &[JSON, YAML],
-            Self::Watch => &[JSON],
-        }
-    }
-}
-
-/// The form of an answer, in JSON or YAML.
+/// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Whole objects.
     Object,
     /// `PartialObjectMetadata`, or `PartialObjectMetadataList` for a list.
-    Metadata(MetaVersion),
+    Metadata,
     /// `Table`: one row an object.
-    Table(MetaVersion, Include),
-}
-
-/// A version of the group `meta.k8s.io`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MetaVersion {
-    /// `v1`.
-    V1,
-    /// `v1beta1`, for old clients.
-    V1Beta1,
+    Table(Include),
 }
 
 /// What a row of a Table has of its object.
@@ -117,8 +101,8 @@ impl Form {
         include_object: Option<&str>,
     ) -> Result<Self, Status> {
         let form = first(accept, |clause| Self::of(clause, asked));
-        match form.ok_or_else(|| Status::not_acceptable(asked.accepted()))?.0 {
-            Self::Table(version, _) => Ok(Self::Table(version, Include::read(include_object)?)),
+        match form.ok_or_else(|| Status::not_acceptable(&[JSON]))? {
+            Self::Table(_) => Ok(Self::Table(Include::read(include_object)?)),
             other => Ok(other),
         }
     }
@@ -127,30 +111,15 @@ impl Form {
         if clause.parameter("sv").is_some() || clause.parameter("stream").is_some_and(|of| of != "watch") {
             return None;
         }
-        if clause.media_type == YAML && asked == Asked::Watch {
+        let Some((kind, group, version)) = clause.converted() else { return Some(Self::Object) };
+        if (group, version) != ("meta.k8s.io", "v1") {
             return None;
         }
-        let Some((kind, group, version)) = clause.converted() else { return Some(Self::Object) };
-        let version = match (group, version) {
-            ("meta.k8s.io", "v1") => MetaVersion::V1,
-            ("meta.k8s.io", "v1beta1") => MetaVersion::V1Beta1,
-            _ => return None,
-        };
         match (kind, asked) {
-            ("Table", _) => Some(Self::Table(version, Include::default())),
+            ("Table", _) => Some(Self::Table(Include::default())),
             ("PartialObjectMetadataList", Asked::List)
-            | ("PartialObjectMetadata", Asked::Object | Asked::Watch) => Some(Self::Metadata(version)),
+            | ("PartialObjectMetadata", Asked::Object | Asked::Watch) => Some(Self::Metadata),
             _ => None,
-        }
-    }
-}
-
-impl MetaVersion {
-    /// Group and version, as an object has them.
-    pub fn api_version(self) -> &'static str {
-        match self {
-            Self::V1 => "meta.k8s.io/v1",
-            Self::V1Beta1 => "meta.k8s.io/v1beta1",
         }
     }
 }
@@ -192,7 +161,7 @@ impl Discovery {
             }
             Some(_) => None,
         });
-        form.map(|(form, _)| form).ok_or_else(|| Status::not_acceptable(&[JSON, YAML]))
+        form.ok_or_else(|| Status::not_acceptable(&[JSON]))
     }
 
     /// The media type of the answer. The aggregator takes an answer for aggregated discovery only if it says so.
@@ -219,33 +188,16 @@ impl DiscoveryVersion {
     }
 }
 
-/// Whether a client reads JSON or YAML, for what is served in no other form.
+/// Whether a client reads JSON, for what is served in no other form.
 ///
 /// # Errors
 /// 406 if it does not.
 pub fn plain(accept: Option<&str>) -> Result<(), Status> {
     let found = first(accept, |clause| clause.converted().is_none().then_some(()));
-    found.map(drop).ok_or_else(|| Status::not_acceptable(&[JSON, YAML]))
-}
-
-/// In what the answer to a request is written: in what stands with the form that is taken. None: no object is asked for.
-pub fn written(accept: Option<&str>, asked: Option<Asked>) -> Body {
-    let found = match asked {
-        Some(asked) => first(accept, |clause| Form::of(clause, asked).map(drop)),
-        None => first(accept, |clause| clause.converted().is_none().then_some(())),
-    };
-    found.map_or(Body::Json, |(_, body)| body)
+    found.ok_or_else(|| Status::not_acceptable(&[JSON]))
 }
 
 impl Body {
-    /// The media type.
-    pub fn media_type(self) -> &'static str {
-        match self {
-            Self::Json => JSON,
-            Self::Yaml => YAML,
-        }
-    }
-
     /// The form of the body of a create, an update or a delete. A missing `Content-Type` is JSON.
     ///
     /// # Errors
@@ -319,20 +271,14 @@ impl<'a> Clause<'a> {
     }
 }
 
-/// The first form that can be served, of those that the client reads, and in what it is written.
-fn first<T>(accept: Option<&str>, form: impl Fn(&Clause<'_>) -> Option<T>) -> Option<(T, Body)> {
+/// The first form that can be served, of those that the client reads.
+fn first<T>(accept: Option<&str>, form: impl Fn(&Clause<'_>) -> Option<T>) -> Option<T> {
     let accept = accept.map(str::trim).filter(|accept| !accept.is_empty()).unwrap_or("*/*");
     let mut clauses: Vec<Clause<'_>> = accept.split(',').map(Clause::read).collect();
     clauses.retain(|clause| clause.rank().0 > 0);
     clauses.sort_by_key(|clause| std::cmp::Reverse(clause.rank()));
-    clauses.iter().find_map(|clause| {
-        let body = match clause.media_type.as_str() {
-            "*/*" | "application/*" | JSON => Body::Json,
-            YAML => Body::Yaml,
-            _ => return None,
-        };
-        Some((form(clause)?, body))
-    })
+    let is_json = |clause: &&Clause<'_>| matches!(clause.media_type.as_str(), "*/*" | "application/*" | JSON);
+    clauses.iter().filter(is_json).find_map(form)
 }
 
 #[cfg(test)]
@@ -347,12 +293,12 @@ mod tests {
 
     #[test]
     fn kubectl_gets_a_table() {
-        let table = Form::Table(MetaVersion::V1, Include::Metadata);
+        let table = Form::Table(Include::Metadata);
         for asked in [Asked::Object, Asked::List, Asked::Watch] {
             assert_eq!(form(TABLE, asked), Some(table));
         }
         let old = "application/json;g=meta.k8s.io;v=v1beta1;as=Table, application/json";
-        assert_eq!(form(old, Asked::List), Some(Form::Table(MetaVersion::V1Beta1, Include::Metadata)));
+        assert_eq!(form(old, Asked::List), Some(Form::Object), "it is passed over");
     }
 
     #[test]
@@ -365,7 +311,7 @@ mod tests {
             (Some("Object"), Include::Object),
             (Some("None"), Include::None),
         ] {
-            assert_eq!(include(parameter), Ok(Form::Table(MetaVersion::V1, expected)));
+            assert_eq!(include(parameter), Ok(Form::Table(expected)));
         }
         let refused = include(Some("All")).expect_err("refused");
         assert_eq!(
@@ -381,10 +327,10 @@ mod tests {
     #[test]
     fn metadata_informers_get_metadata_although_protobuf_stands_first() {
         let list = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-        assert_eq!(form(list, Asked::List), Some(Form::Metadata(MetaVersion::V1)));
+        assert_eq!(form(list, Asked::List), Some(Form::Metadata));
         let one = list.replace("MetadataList", "Metadata");
-        assert_eq!(form(&one, Asked::Object), Some(Form::Metadata(MetaVersion::V1)));
-        assert_eq!(form(&one, Asked::Watch), Some(Form::Metadata(MetaVersion::V1)));
+        assert_eq!(form(&one, Asked::Object), Some(Form::Metadata));
+        assert_eq!(form(&one, Asked::Watch), Some(Form::Metadata));
     }
 
     #[test]
@@ -424,6 +370,7 @@ mod tests {
             "application/cbor",
             "application/vnd.kubernetes.protobuf",
             "text/plain",
+            "application/yaml",
             "application/json;q=0",
             "application/json;stream=other",
         ] {
@@ -435,7 +382,7 @@ mod tests {
     #[test]
     fn what_a_client_wants_more_stands_first() {
         let accept = "application/json;q=0.5,application/json;as=Table;v=v1;g=meta.k8s.io;q=0.9";
-        assert_eq!(form(accept, Asked::List), Some(Form::Table(MetaVersion::V1, Include::Metadata)));
+        assert_eq!(form(accept, Asked::List), Some(Form::Table(Include::Metadata)));
     }
 
     #[test]
@@ -459,25 +406,6 @@ mod tests {
         assert_eq!(plain(Some("application/json")), Ok(()));
         let protobuf = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
         assert_eq!(plain(Some(protobuf)).expect_err("not served").code, 406);
-    }
-
-    #[test]
-    fn yaml_is_written_for_who_wants_it_most_and_never_to_a_watch() {
-        let yaml = "application/yaml";
-        for (accept, asked, expected) in [
-            (None, Some(Asked::Object), Body::Json),
-            (Some(yaml), Some(Asked::Object), Body::Yaml),
-            (Some(yaml), Some(Asked::List), Body::Yaml),
-            (Some(yaml), None, Body::Yaml),
-            (Some("application/json, application/yaml"), Some(Asked::Object), Body::Json),
-            (Some("application/json;q=0.5, application/yaml"), Some(Asked::Object), Body::Yaml),
-            (Some("application/yaml;as=Nothing, application/json"), Some(Asked::Object), Body::Json),
-            (Some("application/yaml;as=Table;g=meta.k8s.io;v=v1"), Some(Asked::List), Body::Yaml),
-        ] {
-            assert_eq!(written(accept, asked), expected, "{accept:?}");
-        }
-        assert_eq!(form(yaml, Asked::Object), Some(Form::Object));
-        assert_eq!(form(yaml, Asked::Watch), None);
     }
 
     #[test]

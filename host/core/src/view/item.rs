@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{BackingObject, Lens, accept::MetaVersion};
+use super::{BackingObject, Lens, accept::META};
 
 /// The mark on the bookmark that ends the initial events of a watch.
 pub const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -36,9 +36,9 @@ impl Lens {
     }
 
     /// The metadata of a shown object, for a client that asks for no more.
-    pub fn metadata_json(&self, backing: &BackingObject, version: MetaVersion) -> String {
+    pub fn metadata_json(&self, backing: &BackingObject) -> String {
         let metadata = &self.shown_metadata(&backing.metadata);
-        to_json(&Head { api_version: version.api_version(), kind: "PartialObjectMetadata", metadata })
+        to_json(&Head { api_version: META, kind: "PartialObjectMetadata", metadata })
     }
 
     /// The metadata of a list, from those of a list of the backing kind. `next` is the continue token as this view has it.
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(read(&lens().object_json(&backing, r#"{"spec":{"containers":1}}"#)), whole);
         let partial =
             json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata});
-        assert_eq!(read(&lens().metadata_json(&backing, MetaVersion::V1)), partial);
+        assert_eq!(read(&lens().metadata_json(&backing)), partial);
     }
 
     #[test]

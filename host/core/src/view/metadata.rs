@@ -17,42 +17,9 @@ pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration
 /// What a view's copy is stored under, besides the view.
 const LAST_APPLIED_OF_VIEWS: &str = "pintle.dev/last-applied.";
 
-/// A finalizer with which the garbage collector follows a deletion. One of the backing object is about what that owns: it is never shown,
-/// and always kept. One of the view is about what the object that is shown owns, and the backing object has it under a name of the view's
-/// own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Collector {
-    /// The object stays until the dependents that block it are gone.
-    Foreground,
-    /// The object stays until none names it as an owner.
-    Orphan,
-}
-
-impl Collector {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Foreground, Self::Orphan];
-
-    /// Its name, as the garbage collector knows it.
-    pub fn shown(self) -> &'static str {
-        match self {
-            Self::Foreground => "foregroundDeletion",
-            Self::Orphan => "orphan",
-        }
-    }
-
-    /// The name under which backing objects have it, besides the view.
-    fn stored(self) -> &'static str {
-        match self {
-            Self::Foreground => "pintle.dev/foreground.",
-            Self::Orphan => "pintle.dev/orphan.",
-        }
-    }
-
-    /// Whether a finalizer of a backing object is one of these, of any view.
-    pub fn is_stored(finalizer: &str) -> bool {
-        Self::ALL.iter().any(|collector| finalizer.starts_with(collector.stored()))
-    }
-}
+/// The finalizers with which the garbage collector follows a deletion. One of the backing object is about what names that as its owner: it is
+/// never shown, and always kept. A view has none.
+const COLLECTORS: [&str; 2] = ["foregroundDeletion", "orphan"];
 
 /// What is shown as the backing object has it.
 const AS_IT_IS: [&str; 6] = [
@@ -73,11 +40,6 @@ pub fn last_applied_key(group: &str, resource: &str) -> String {
 fn mark(group: &str, resource: &str) -> String {
     let hash = Sha256::digest(format!("{group}/{resource}"));
     hash.iter().take(5).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The finalizers that backing objects have for the garbage collector's work on the objects of a resource.
-pub fn collectors_of(group: &str, resource: &str) -> [String; 2] {
-    Collector::ALL.map(|collector| format!("{}{}", collector.stored(), mark(group, resource)))
 }
 
 impl Lens {
@@ -107,7 +69,7 @@ impl Lens {
             shown.insert("annotations".into(), annotations.into());
         }
         if self.served.is_writable() {
-            let finalizers = texts(backing, "finalizers").filter_map(|stored| self.shown_finalizer(stored));
+            let finalizers = texts(backing, "finalizers").filter(|one| !COLLECTORS.contains(one));
             let finalizers: Vec<Value> = finalizers.map(Value::from).collect();
             if !finalizers.is_empty() {
                 shown.insert("finalizers".into(), finalizers.into());
@@ -132,72 +94,6 @@ impl Lens {
         }
         let is_hidden = key == LAST_APPLIED || key.starts_with(LAST_APPLIED_OF_VIEWS);
         (!is_hidden && self.passes(key)).then(|| key.to_owned())
-    }
-
-    /// What a finalizer of the backing object is shown as, if it is.
-    fn shown_finalizer<'a>(&self, stored: &'a str) -> Option<&'a str> {
-        if let Some(at) = self.collectors.iter().position(|of_view| of_view == stored) {
-            return Some(Collector::ALL[at].shown());
-        }
-        let is_of_backing = Collector::ALL.iter().any(|collector| collector.shown() == stored);
-        (!is_of_backing).then_some(stored)
-    }
-
-    /// What a finalizer that somebody writes is stored as, if the view lets it through.
-    fn stored_finalizer<'a>(&'a self, shown: &'a str) -> Option<&'a str> {
-        match Collector::ALL.iter().position(|collector| collector.shown() == shown) {
-            Some(at) => Some(&self.collectors[at]),
-            None => (!host_names::is_ours(shown)).then_some(shown),
-        }
-    }
-
-    /// The finalizers of a backing object after somebody wrote these through the view. Those that are not shown, and the host's own, stay as
-    /// they are.
-    pub(super) fn stored_finalizers(
-        &self,
-        current: &Map<String, Value>,
-        written: &Map<String, Value>,
-        ignored: &mut Vec<Ignored>,
-    ) -> Vec<Value> {
-        let is_written = |shown: &str| texts(written, "finalizers").any(|other| other == shown);
-        let is_there = |shown: &str| {
-            texts(current, "finalizers").any(|stored| self.shown_finalizer(stored) == Some(shown))
-        };
-        let refused = |shown: &&str| self.stored_finalizer(shown).is_none();
-        let ignore = |key: &str, is_kept| Ignored { part: Part::Finalizer, key: key.to_owned(), is_kept };
-        let added = texts(written, "finalizers").filter(|shown| !is_there(shown));
-        ignored.extend(added.filter(refused).map(|shown| ignore(shown, false)));
-        let shown = texts(current, "finalizers").filter_map(|stored| self.shown_finalizer(stored));
-        let removed = shown.filter(|shown| !is_written(shown));
-        ignored.extend(removed.filter(refused).map(|shown| ignore(shown, true)));
-        let kept = texts(current, "finalizers").filter(|stored| {
-            self.shown_finalizer(stored).is_none_or(|shown| refused(&shown) || is_written(shown))
-        });
-        let added = texts(written, "finalizers").filter(|shown| !is_there(shown));
-        let added = added.filter_map(|shown| self.stored_finalizer(shown));
-        kept.chain(added).map(Value::from).collect()
-    }
-
-    /// The finalizers of a backing object with this one of the garbage collector for the view, or none. `None` if it has them so. One that is
-    /// being deleted gets no new one, and keeps the one that it has unless none is wanted.
-    pub fn with_collector(
-        &self,
-        current: &Map<String, Value>,
-        wanted: Option<Collector>,
-    ) -> Option<Vec<Value>> {
-        let is_of_view = |stored: &str| self.collectors.iter().any(|of_view| of_view == stored);
-        let others = texts(current, "finalizers").filter(|stored| !is_of_view(stored));
-        let is_deleting = current.get("deletionTimestamp").is_some_and(|time| !time.is_null());
-        if is_deleting && wanted.is_some() {
-            return None;
-        }
-        let at = Collector::ALL.iter().position(|collector| Some(*collector) == wanted);
-        let wanted = at.map(|at| self.collectors[at].as_str());
-        let has = texts(current, "finalizers").filter(|stored| is_of_view(stored));
-        match has.eq(wanted) {
-            true => None,
-            false => Some(others.chain(wanted).map(Value::from).collect()),
-        }
     }
 
     /// Whether an annotation passes in both directions, besides kubectl's copy.
@@ -292,6 +188,26 @@ fn refused(
     keys.into_iter().filter(is_refused).map(ignored).collect()
 }
 
+/// The finalizers of a backing object after somebody wrote these through the view. Those that are not shown, and the host's own, stay as they
+/// are.
+pub(super) fn stored_finalizers(
+    current: &Map<String, Value>,
+    written: &Map<String, Value>,
+    ignored: &mut Vec<Ignored>,
+) -> Vec<Value> {
+    let is_let_through = |one: &&str| !COLLECTORS.contains(one) && !host_names::is_ours(one);
+    let is_written = |one: &&str| texts(written, "finalizers").any(|other| other == *one);
+    let shown: Vec<&str> = texts(current, "finalizers").filter(|one| !COLLECTORS.contains(one)).collect();
+    let ignore = |key: &str, is_kept| Ignored { part: Part::Finalizer, key: key.to_owned(), is_kept };
+    let added: Vec<&str> = texts(written, "finalizers").filter(|one| !shown.contains(one)).collect();
+    let refused = added.iter().copied().filter(|one| !is_let_through(one));
+    ignored.extend(refused.map(|one| ignore(one, false)));
+    let removed = shown.iter().copied().filter(|one| !is_written(one) && !is_let_through(one));
+    ignored.extend(removed.map(|one| ignore(one, true)));
+    let kept = texts(current, "finalizers").filter(|one| !is_let_through(one) || is_written(one));
+    kept.chain(added.into_iter().filter(is_let_through)).map(Value::from).collect()
+}
+
 /// The labels of a backing object after somebody wrote these through the view. The host's own stay as they are.
 pub(super) fn stored_labels(
     current: &Map<String, Value>,
@@ -347,7 +263,7 @@ mod tests {
             "name": "web", "generateName": "we", "namespace": "a", "uid": UID, "resourceVersion": "7", "generation": 2,
             "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"app": "web", host_names::LABEL_ROOT: "r"},
             "managedFields": [{}], "selfLink": "/x", "ownerReferences": [{"name": "o"}],
-            "finalizers": ["orphan", "a.b/c", "foregroundDeletion", host_names::FINALIZER_GUEST, lens.collectors[0], "pintle.dev/orphan.0000000000"],
+            "finalizers": ["orphan", "a.b/c", "foregroundDeletion", host_names::FINALIZER_GUEST],
             "annotations": {
                 LAST_APPLIED: "the backing object's", lens.last_applied.clone(): "the view's",
                 "pintle.dev/last-applied.0000000000": "another view's", "note": "n", "other": "o",
@@ -366,7 +282,7 @@ mod tests {
         let stored = json!({
             "labels": stored_labels(current, written, &mut ignored),
             "annotations": lens.stored_annotations(current, written, &mut ignored),
-            "finalizers": lens.stored_finalizers(current, written, &mut ignored),
+            "finalizers": stored_finalizers(current, written, &mut ignored),
         });
         (stored, ignored.iter().map(ToString::to_string).collect())
     }
@@ -385,7 +301,7 @@ mod tests {
             json!({
                 "name": "farm-web", "generateName": "farm-we", "namespace": "a", "resourceVersion": "7000000", "generation": 2,
                 "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"app": "web", "pintle.dev/root": "r"},
-                "finalizers": ["a.b/c", "pintle.dev/guest", "foregroundDeletion", "pintle.dev/orphan.0000000000"], "ownerReferences": [{"name": "o"}],
+                "finalizers": ["a.b/c", "pintle.dev/guest"], "ownerReferences": [{"name": "o"}],
                 "annotations": {LAST_APPLIED: "the view's", "note": "n", "other": "o", "pintle.dev/suspend": "true"},
             })
         );
@@ -412,7 +328,7 @@ mod tests {
         let written = map(json!({
             "labels": {"new": "l", host_names::LABEL_ROOT: "r"},
             "annotations": {LAST_APPLIED: "new", "more": "m", "other": "o", "pintle.dev/desired": "x"},
-            "finalizers": [host_names::FINALIZER_GUEST, "pintle.dev/orphan.0000000000", "x/y"],
+            "finalizers": [host_names::FINALIZER_GUEST, "x/y"],
         }));
         let (stored, warnings) = stored(&lens, &current, &written);
         assert_eq!(
@@ -423,7 +339,7 @@ mod tests {
                     LAST_APPLIED: "the backing object's", lens.last_applied.clone(): "new",
                     "pintle.dev/last-applied.0000000000": "another view's", "other": "o", "pintle.dev/suspend": "true",
                 },
-                "finalizers": ["orphan", "foregroundDeletion", "pintle.dev/guest", "pintle.dev/orphan.0000000000", "x/y"],
+                "finalizers": ["orphan", "foregroundDeletion", "pintle.dev/guest", "x/y"],
             })
         );
         // That there is an annotation which is not shown, or what it says, is nothing that a warning may tell.
@@ -450,7 +366,6 @@ mod tests {
             "the View does not let the label pintle.dev/root through: it stays as it is",
             "the View does not let the annotation pintle.dev/suspend through: it stays as it is",
             "the View does not let the finalizer pintle.dev/guest through: it stays as it is",
-            "the View does not let the finalizer pintle.dev/orphan.0000000000 through: it stays as it is",
         ];
         let host = json!({
             "labels": {"pintle.dev/root": "r"},
@@ -458,7 +373,7 @@ mod tests {
                 LAST_APPLIED: "the backing object's", "pintle.dev/last-applied.0000000000": "another view's",
                 "pintle.dev/suspend": "true",
             },
-            "finalizers": ["orphan", "foregroundDeletion", "pintle.dev/guest", "pintle.dev/orphan.0000000000"],
+            "finalizers": ["orphan", "foregroundDeletion", "pintle.dev/guest"],
         });
         for written in [
             json!({}),
@@ -477,44 +392,14 @@ mod tests {
             "finalizers": ["pintle.dev/guest", "orphan"],
         }));
         let (stored, warnings) = stored(&lens, &current, &written);
-        let orphan = &lens.collectors[1];
-        assert_eq!(
-            stored,
-            json!({"labels": {}, "annotations": {}, "finalizers": [orphan]}),
-            "it is the view's own"
-        );
+        assert_eq!(stored, json!({"labels": {}, "annotations": {}, "finalizers": []}));
         let not_stored = |key: &str| format!("the View does not let the {key} through: it is not stored");
-        let keys = ["label pintle.dev/root", "annotation pintle.dev/suspend", "finalizer pintle.dev/guest"];
+        let keys = [
+            "label pintle.dev/root",
+            "annotation pintle.dev/suspend",
+            "finalizer pintle.dev/guest",
+            "finalizer orphan",
+        ];
         assert_eq!(warnings, keys.map(not_stored));
-    }
-
-    #[test]
-    fn a_deletion_takes_the_collectors_finalizer_that_was_asked_for_and_no_other() {
-        let lens = lens(Access::View, &["spec"]);
-        let [foreground, orphan] = &lens.collectors;
-        let with = |finalizers: Value, wanted| {
-            let current = map(json!({"finalizers": finalizers}));
-            lens.with_collector(&current, wanted).map(Value::from)
-        };
-        assert_eq!(with(json!(["a/b"]), None), None);
-        assert_eq!(
-            with(json!(["a/b", "orphan"]), Some(Collector::Foreground)),
-            Some(json!(["a/b", "orphan", foreground]))
-        );
-        assert_eq!(with(json!([foreground, "a/b"]), Some(Collector::Foreground)), None);
-        assert_eq!(with(json!([foreground, "a/b"]), Some(Collector::Orphan)), Some(json!(["a/b", orphan])));
-        assert_eq!(with(json!([foreground, orphan]), None), Some(json!([])));
-        let deleting = |finalizers: Value, wanted| {
-            let current = map(json!({"finalizers": finalizers, "deletionTimestamp": "2026-01-01T00:00:00Z"}));
-            lens.with_collector(&current, wanted).map(Value::from)
-        };
-        assert_eq!(
-            deleting(json!(["a/b"]), Some(Collector::Foreground)),
-            None,
-            "it cannot be added any more"
-        );
-        let again = deleting(json!(["a/b", foreground]), Some(Collector::Foreground));
-        assert_eq!(again, None, "whoever deletes it once more does not end the wait");
-        assert_eq!(deleting(json!(["a/b", foreground]), None), Some(json!(["a/b"])));
     }
 }

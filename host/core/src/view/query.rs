@@ -8,7 +8,7 @@ mod labels;
 mod list;
 mod write;
 
-pub use delete::{DeleteOptions, Propagation, pinned};
+pub use delete::{DeleteOptions, pinned};
 pub use list::{ListOptions, shown_continue};
 pub use write::{FieldValidation, Write, WriteOptions};
 

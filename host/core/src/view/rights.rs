@@ -101,15 +101,6 @@ pub fn objects(views: &[Exposed], gateway: Service<'_>) -> Vec<Value> {
     objects
 }
 
-/// What is done with a backing kind.
-#[derive(Default)]
-struct Below {
-    /// For callers.
-    asked: BTreeSet<Verb>,
-    /// By the gateway itself, also where that is in a caller's name.
-    own: BTreeSet<Verb>,
-}
-
 /// What the gateway may do for a View that serves these.
 pub fn of_gateway(access: Access, served: &[Served]) -> Vec<Rule> {
     let names: BTreeSet<String> = served.iter().map(Served::api_service).collect();
@@ -117,24 +108,19 @@ pub fn of_gateway(access: Access, served: &[Served]) -> Vec<Rule> {
         resource_names: names.into_iter().collect(),
         ..Rule::new("apiregistration.k8s.io", &["apiservices"], ["get", "patch"])
     }];
-    let mut backing: BTreeMap<(String, &str), Below> = BTreeMap::new();
+    let mut backing: BTreeMap<(String, &str), BTreeSet<Verb>> = BTreeMap::new();
     for served in served {
         let key = (served.backing.kind().group().to_owned(), served.backing.plural.as_str());
-        let Below { asked, own } = backing.entry(key).or_default();
-        let verbs = backing_verbs(served);
-        asked.extend(&verbs);
-        own.extend(verbs);
-        // When the View goes, the gateway itself takes the garbage collector's finalizers of the view off.
-        own.extend([Verb::Get, Verb::List, Verb::Patch].iter().filter(|_| served.has_graph()));
+        backing.entry(key).or_default().extend(backing_verbs(served));
     }
-    for ((group, plural), Below { asked, own }) in &backing {
-        let own = own.iter().map(|verb| verb.name());
+    for ((group, plural), verbs) in &backing {
+        let own = verbs.iter().map(|verb| verb.name());
         match access {
             Access::View => rules.push(Rule::new(group, &[plural], own)),
             Access::ViewAndBacking => {
                 let as_caller: Vec<String> = IMPERSONATED_AS
                     .iter()
-                    .flat_map(|mode| asked.iter().map(move |verb| format!("impersonate-on:{mode}:{verb}")))
+                    .flat_map(|mode| verbs.iter().map(move |verb| format!("impersonate-on:{mode}:{verb}")))
                     .collect();
                 rules.push(Rule::new(group, &[plural], as_caller.iter().map(String::as_str)));
                 // For members of system:masters, who may do everything and cannot be impersonated.
@@ -180,12 +166,8 @@ fn of_people(served: &[Served], choose: impl Fn(BTreeSet<Verb>) -> BTreeSet<Verb
 fn backing_verbs(served: &Served) -> BTreeSet<Verb> {
     let below = |verb: &Verb| match verb {
         Verb::Update | Verb::Patch => vec![Verb::Get, Verb::Patch],
-        // The garbage collector's finalizers of the view are put there or taken off first.
-        Verb::Delete if served.is_writable() => vec![Verb::Get, Verb::Patch, Verb::Delete],
-        Verb::DeleteCollection if served.is_writable() => {
-            vec![Verb::Get, Verb::List, Verb::Patch, Verb::DeleteCollection]
-        }
-        // Whether it has the labels of the selector is looked at before.
+        // Whether it has the labels of the selector is looked at before: many are deleted one by one.
+        Verb::DeleteCollection if !served.selector.is_empty() => vec![Verb::Get, Verb::List, Verb::Delete],
         Verb::Delete if !served.selector.is_empty() => vec![Verb::Get, Verb::Delete],
         other => vec![*other],
     };

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     cut::BackingObject,
-    metadata::{collectors_of, last_applied_key},
+    metadata::last_applied_key,
     names::{Names, Prefix},
     uid::UidMask,
     unshowable::Unshowable,
@@ -138,10 +138,6 @@ pub struct Lens {
     pub mask: UidMask,
     /// The annotation in which the backing object has the view's copy of itself for kubectl.
     pub last_applied: String,
-    /// The finalizers that the backing object has for the garbage collector's work on the view, in the order of [`Collector::ALL`].
-    ///
-    /// [`Collector::ALL`]: super::metadata::Collector::ALL
-    pub collectors: [String; 2],
 }
 
 impl Served {
@@ -213,12 +209,6 @@ impl Served {
     /// Whether objects can be created and changed.
     pub fn is_writable(&self) -> bool {
         !self.writes.is_empty()
-    }
-
-    /// Whether the garbage collector can work on its objects, so that backing objects get finalizers for that. Documents, and objects that are
-    /// only read, have no finalizers.
-    pub fn has_graph(&self) -> bool {
-        self.is_writable() && !self.is_of_documents() && self.verbs.iter().any(|verb| !verb.is_read())
     }
 
     /// Whether this may be done with its objects.
@@ -326,7 +316,6 @@ impl Lens {
         let names = Names { prefix: Prefix::new(&served.prefix) };
         let mask = UidMask::of(served.group(), &served.plural);
         let last_applied = last_applied_key(served.group(), &served.plural);
-        let collectors = collectors_of(served.group(), &served.plural);
         let unshowable = Unshowable::default();
         Self {
             view: view.to_owned(),
@@ -338,7 +327,6 @@ impl Lens {
             names,
             mask,
             last_applied,
-            collectors,
         }
     }
 
@@ -359,6 +347,8 @@ fn any_list(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -375,6 +365,28 @@ mod tests {
             records.path(Some("a"), None),
             "/apis/store.farm.example.com/v1/namespaces/a/llamarecords"
         );
+    }
+
+    #[test]
+    fn a_view_shows_what_has_every_label_of_its_selector_with_its_value() {
+        let selector = [("a".to_owned(), "x".to_owned()), ("b".to_owned(), String::new())].into();
+        let served = Served { selector, ..Served::default() };
+        let lens = Lens::new("a", served, Access::View, Vec::new(), Epoch::default());
+        let selects = |labels: Value| {
+            let mut object = BackingObject::default();
+            object.metadata.insert("labels".into(), labels);
+            lens.selects(&object)
+        };
+        assert!(selects(json!({"a": "x", "b": "", "c": "z"})));
+        for labels in [
+            json!(null),
+            json!({}),
+            json!({"a": "x"}),
+            json!({"a": "x", "b": "y"}),
+            json!({"a": "y", "b": ""}),
+        ] {
+            assert!(!selects(labels.clone()), "{labels}");
+        }
     }
 
     #[test]

@@ -197,15 +197,6 @@ impl Status {
         Self::new(401, "Unauthorized", "Unauthorized")
     }
 
-    /// 403: somebody asks to be taken for somebody else, which only the API server does.
-    pub fn impersonation() -> Self {
-        Self::new(
-            403,
-            "Forbidden",
-            "forbidden: impersonation is only available through the Kubernetes API server",
-        )
-    }
-
     /// 404: the server has no such path. Never say it of a path of a group: that may be the path of an object.
     pub fn no_such_path() -> Self {
         Self::new(404, "NotFound", "the server has no such path")

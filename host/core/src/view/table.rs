@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use self::path::Path;
 use super::{
-    accept::{Include, MetaVersion},
+    accept::{Include, META},
     item::to_json,
 };
 use crate::text;
@@ -74,61 +74,46 @@ impl Columns {
     /// The Table of a list. Its metadata are those of the list: `resourceVersion`, `continue`, `remainingItemCount`.
     pub fn list(
         &self,
-        version: MetaVersion,
         include: Include,
         metadata: Map<String, Value>,
         rows: &[Row<'_>],
         now: Timestamp,
     ) -> Value {
-        let rows = rows.iter().map(|row| self.row(version, include, row, now)).collect();
+        let rows = rows.iter().map(|row| self.row(include, row, now)).collect();
         let column_definitions = &self.definitions;
-        let table =
-            Table { kind: "Table", api_version: version.api_version(), metadata, column_definitions, rows };
+        let table = Table { kind: "Table", api_version: META, metadata, column_definitions, rows };
         // What has text keys alone cannot fail to become a value.
         serde_json::to_value(table).unwrap_or_default()
     }
 
     /// What stands before the rows of the Table of a list, as JSON. Behind them stands [`super::item::list_end`].
-    pub fn list_begin(&self, version: MetaVersion) -> String {
-        let (api_version, definitions) = (Value::from(version.api_version()), &self.definitions);
+    pub fn list_begin(&self) -> String {
+        let (api_version, definitions) = (Value::from(META), &self.definitions);
         format!(
             "{{\"kind\":\"Table\",\"apiVersion\":{api_version},\"columnDefinitions\":{definitions},\"rows\":["
         )
     }
 
     /// A row of such a Table, as JSON.
-    pub fn row_json(&self, version: MetaVersion, include: Include, row: &Row<'_>, now: Timestamp) -> String {
-        to_json(&self.row(version, include, row, now))
+    pub fn row_json(&self, include: Include, row: &Row<'_>, now: Timestamp) -> String {
+        to_json(&self.row(include, row, now))
     }
 
     /// The Table of one object, as JSON: the answer to a get, or the object of an event. Of the events of a watch, only the first has the columns.
-    pub fn one(
-        &self,
-        version: MetaVersion,
-        include: Include,
-        with_columns: bool,
-        row: Row<'_>,
-        now: Timestamp,
-    ) -> String {
+    pub fn one(&self, include: Include, with_columns: bool, row: Row<'_>, now: Timestamp) -> String {
         let object_version = row.object()["metadata"].get("resourceVersion").cloned();
         let metadata =
             object_version.into_iter().map(|version| ("resourceVersion".to_owned(), version)).collect();
         let column_definitions = if with_columns { &self.definitions } else { &Value::Null };
-        let rows = vec![self.row(version, include, &row, now)];
-        to_json(&Table {
-            kind: "Table",
-            api_version: version.api_version(),
-            metadata,
-            column_definitions,
-            rows,
-        })
+        let rows = vec![self.row(include, &row, now)];
+        to_json(&Table { kind: "Table", api_version: META, metadata, column_definitions, rows })
     }
 
-    fn row<'a>(&self, version: MetaVersion, include: Include, row: &Row<'a>, now: Timestamp) -> RowJson<'a> {
+    fn row<'a>(&self, include: Include, row: &Row<'a>, now: Timestamp) -> RowJson<'a> {
         let object = row.object();
         // A bookmark's object has no name, and a column of it is text all the same.
         let mut cells = vec![object["metadata"]["name"].as_str().unwrap_or_default().into()];
-        cells.extend(self.columns.iter().map(|(kind, path)| cell(*kind, path.first(object), now)));
+        cells.extend(self.columns.iter().map(|(kind, path)| cell(*kind, path.find(object), now)));
         if let Row::Failed(_, why) = row {
             let message = format!("<cannot be shown: {}>", text::clean(why, MESSAGE_BYTES_MAX));
             if let Some(second) = cells.get_mut(1) {
@@ -139,7 +124,7 @@ impl Columns {
             Include::None => Included::None,
             Include::Metadata => Included::Metadata {
                 kind: "PartialObjectMetadata",
-                api_version: version.api_version(),
+                api_version: META,
                 metadata: &object["metadata"],
             },
             Include::Object => Included::Object(object),
@@ -243,7 +228,7 @@ mod tests {
     fn columns() -> Columns {
         let columns = [
             Column::new("Weight", ColumnType::Number, ".spec.weight"),
-            Column::new("Ready", ColumnType::String, ".status.conditions[?(@.type==\"Ready\")].status"),
+            Column::new("Ready", ColumnType::String, ".status.conditions[0].status"),
         ];
         Columns::new(&columns).expect("they can be read")
     }
@@ -265,8 +250,7 @@ mod tests {
     #[test]
     fn a_list_has_a_row_for_each_object_and_the_metadata_of_the_list() {
         let dolly = dolly();
-        let table =
-            columns().list(MetaVersion::V1, Include::Metadata, metadata(), &[Row::Shown(&dolly)], now());
+        let table = columns().list(Include::Metadata, metadata(), &[Row::Shown(&dolly)], now());
         assert_eq!((&table["kind"], &table["apiVersion"]), (&json!("Table"), &json!("meta.k8s.io/v1")));
         assert_eq!(table["metadata"], json!({"resourceVersion": "9000042", "continue": "x"}));
         assert_eq!(
@@ -278,17 +262,17 @@ mod tests {
                 },
             }])
         );
-        let (begin, end) = (columns().list_begin(MetaVersion::V1), super::super::item::list_end(&metadata()));
-        let row = columns().row_json(MetaVersion::V1, Include::Metadata, &Row::Shown(&dolly), now());
+        let (begin, end) = (columns().list_begin(), super::super::item::list_end(&metadata()));
+        let row = columns().row_json(Include::Metadata, &Row::Shown(&dolly), now());
         let in_parts: Value = serde_json::from_str(&format!("{begin}{row}{end}")).expect("JSON");
         assert_eq!(in_parts, table);
-        let empty = columns().list(MetaVersion::V1Beta1, Include::Object, Map::new(), &[], now());
-        assert_eq!((&empty["rows"], &empty["apiVersion"]), (&json!([]), &json!("meta.k8s.io/v1beta1")));
+        let empty = columns().list(Include::Object, Map::new(), &[], now());
+        assert_eq!((&empty["rows"], &empty["apiVersion"]), (&json!([]), &json!("meta.k8s.io/v1")));
     }
 
     #[test]
     fn columns_are_the_name_those_of_the_view_and_the_age() {
-        let table = columns().list(MetaVersion::V1, Include::None, Map::new(), &[], now());
+        let table = columns().list(Include::None, Map::new(), &[], now());
         let definitions = table["columnDefinitions"].as_array().expect("a list");
         let of =
             |field: &str| definitions.iter().map(|definition| definition[field].clone()).collect::<Value>();
@@ -302,8 +286,7 @@ mod tests {
     #[test]
     fn a_view_may_have_an_age_of_its_own() {
         let age = [Column::new("AGE", ColumnType::Date, ".spec.born")];
-        let table =
-            Columns::new(&age).expect("read").list(MetaVersion::V1, Include::None, Map::new(), &[], now());
+        let table = Columns::new(&age).expect("read").list(Include::None, Map::new(), &[], now());
         assert_eq!(table["columnDefinitions"].as_array().map(Vec::len), Some(2));
     }
 
@@ -311,8 +294,7 @@ mod tests {
     fn a_row_has_of_its_object_what_was_asked_for() {
         let dolly = dolly();
         let object = |include| {
-            value(&columns().one(MetaVersion::V1, include, true, Row::Shown(&dolly), now()))["rows"][0]["object"]
-                .clone()
+            value(&columns().one(include, true, Row::Shown(&dolly), now()))["rows"][0]["object"].clone()
         };
         assert_eq!(object(Include::None), Value::Null);
         assert_eq!(object(Include::Object), dolly);
@@ -322,9 +304,7 @@ mod tests {
     #[test]
     fn of_the_events_of_a_watch_only_the_first_has_columns() {
         let dolly = dolly();
-        let event = |is_first| {
-            value(&columns().one(MetaVersion::V1, Include::Metadata, is_first, Row::Shown(&dolly), now()))
-        };
+        let event = |is_first| value(&columns().one(Include::Metadata, is_first, Row::Shown(&dolly), now()));
         assert_eq!(event(true)["columnDefinitions"].as_array().map(Vec::len), Some(4));
         assert_eq!(event(false)["columnDefinitions"], json!(null));
         assert_eq!(event(false)["metadata"], json!({"resourceVersion": "7000042"}));
@@ -335,16 +315,14 @@ mod tests {
         let backing = json!({"metadata": {"name": "dolly", "creationTimestamp": "2026-01-02T03:00:00Z"}});
         let failed = Row::Failed(&backing, "spec.weight: must be\ngreater than 0");
         let cells = |columns: &Columns| {
-            value(&columns.one(MetaVersion::V1, Include::None, true, failed, now()))["rows"][0]["cells"]
-                .clone()
+            value(&columns.one(Include::None, true, failed, now()))["rows"][0]["cells"].clone()
         };
         let said = "<cannot be shown: spec.weight: must be greater than 0>";
         assert_eq!(cells(&columns()), json!(["dolly", said, null, "4m5s"]));
         let without = Columns::new(&[]).expect("read");
         assert_eq!(cells(&without), json!(["dolly", said]));
         let long = "x".repeat(500);
-        let text =
-            value(&columns().one(MetaVersion::V1, Include::None, true, Row::Failed(&backing, &long), now()));
+        let text = value(&columns().one(Include::None, true, Row::Failed(&backing, &long), now()));
         assert!(text["rows"][0]["cells"][1].as_str().is_some_and(|text| text.len() < 150));
     }
 

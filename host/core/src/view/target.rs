@@ -22,12 +22,8 @@ pub enum Target {
     OpenApi,
     /// `/openapi/v3/apis/GROUP/VERSION`
     OpenApiOf(GroupVersion),
-    /// `/healthz`, `/livez` or `/readyz`, or a check of one.
-    Health,
     /// `/version`
     Build,
-    /// `/metrics`
-    Metrics,
     /// Nothing of ours.
     Nothing,
 }
@@ -84,9 +80,7 @@ impl Target {
             ["apis", group, version, rest @ ..] => Self::of_group(GroupVersion::read(group, version)?, rest)?,
             ["openapi", "v3"] => Self::OpenApi,
             ["openapi", "v3", "apis", group, version] => Self::OpenApiOf(GroupVersion::read(group, version)?),
-            ["healthz" | "livez" | "readyz", ..] => Self::Health,
             ["version"] => Self::Build,
-            ["metrics"] => Self::Metrics,
             _ => Self::Nothing,
         })
     }
@@ -206,7 +200,7 @@ mod tests {
             ("/apis/a.b/v1", Target::Version(of.clone())),
             ("/openapi/v3", Target::OpenApi),
             ("/openapi/v3/apis/a.b/v1", Target::OpenApiOf(of)),
-            ("/readyz/ping", Target::Health),
+            ("/readyz", Target::Nothing),
             ("/version", Target::Build),
             ("/", Target::Nothing),
             ("/api/v1/pods", Target::Nothing),

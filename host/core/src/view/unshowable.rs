@@ -31,7 +31,7 @@ pub fn warning(left_out: usize, among: Option<usize>) -> Option<String> {
         None if left_out == 1 => Some("1 object cannot be shown, and is left out".to_owned()),
         None => Some(format!("{left_out} objects cannot be shown, and are left out")),
         Some(among) => Some(format!(
-            "{left_out} of the first {among} objects cannot be shown, and are left out; there may be more, which the View's condition Unshowable counts"
+            "{left_out} of the first {among} objects cannot be shown, and are left out; there may be more"
         )),
     }
 }

@@ -69,7 +69,7 @@ impl Lens {
         insert_unless_empty(
             &mut metadata,
             "finalizers",
-            self.stored_finalizers(&none, given, &mut ignored).into(),
+            metadata::stored_finalizers(&none, given, &mut ignored).into(),
         );
         insert_unless_empty(&mut metadata, "ownerReferences", owners(given));
         if !causes.is_empty() {
@@ -114,7 +114,7 @@ impl Lens {
         set(&mut metadata, "labels", labels.into());
         set(&mut metadata, "annotations", annotations.into());
         if self.served.is_writable() {
-            let finalizers = self.stored_finalizers(&current.metadata, written, &mut ignored);
+            let finalizers = metadata::stored_finalizers(&current.metadata, written, &mut ignored);
             set(&mut metadata, "finalizers", finalizers.into());
             set(&mut metadata, "ownerReferences", owners(written));
         }

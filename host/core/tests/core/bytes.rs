@@ -12,7 +12,7 @@ use pintle_core::{
     object,
     view::{
         Access, BackingObject, Cut, Epoch, Lens, Served, Source,
-        accept::{Include, MetaVersion},
+        accept::Include,
         table::{Columns, Row},
     },
 };
@@ -179,12 +179,12 @@ fn an_object_is_shown_in_each_form_in_the_memory_of_two_such_objects_and_six_suc
         let fields = serde_json::to_string(&read().fields).unwrap();
         let table = |read: &BackingObject| {
             let object: Value = serde_json::from_str(&lens.object_json(read, &fields)).unwrap();
-            columns.row_json(MetaVersion::V1, Include::Object, &Row::Shown(&object), Timestamp::UNIX_EPOCH)
+            columns.row_json(Include::Object, &Row::Shown(&object), Timestamp::UNIX_EPOCH)
         };
         let taken = [
             ("for the guest", most_of(|| drop(read().for_guest_json(&lens)))),
             ("whole", most_of(|| drop(lens.object_json(&read(), &fields)))),
-            ("metadata", most_of(|| drop(lens.metadata_json(&read(), MetaVersion::V1)))),
+            ("metadata", most_of(|| drop(lens.metadata_json(&read())))),
             ("a table", most_of(|| drop(table(&read())))),
         ];
         for (form, taken) in taken {

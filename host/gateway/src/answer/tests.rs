@@ -1,8 +1,6 @@
 //! Tests of the way of a request: who waits for whom. Time goes on when everybody waits.
 
-use std::{
-    convert::Infallible, net::IpAddr, sync::atomic::AtomicUsize, sync::atomic::Ordering, time::Duration,
-};
+use std::{convert::Infallible, sync::atomic::AtomicUsize, sync::atomic::Ordering, time::Duration};
 
 use futures::{future::join_all, stream};
 use http_body::Frame;
@@ -19,6 +17,7 @@ use crate::{
     read::{METADATA, METADATA_OF_ALL},
     reviews::tests::{Fake, with_clock},
     show::{CallViews, InModules},
+    tls::tests as tls,
 };
 
 pub(crate) const VERSION: &str = "/apis/farm.example.com/v1alpha";
@@ -28,16 +27,11 @@ pub(crate) const LLAMAS: &str = "/apis/farm.example.com/v1alpha/namespaces/n/lla
 pub(crate) const DOLLY: &str =
     r#"{"apiVersion": "farm.example.com/v1alpha", "kind": "Llama", "metadata": {"name": "dolly"}}"#;
 
-/// The name of the front proxy.
-pub(crate) const PROXY: &str = "front-proxy-client";
-
 /// The API server behind the gateway: its lists are empty, and no object is there, unless it is told what to answer.
 #[derive(Default)]
 pub(crate) struct Stored {
     /// What it was asked, as `VERB path`, with the body.
     asked: std::sync::Mutex<Vec<(String, Value)>>,
-    /// Under which ids.
-    audit_ids: std::sync::Mutex<Vec<Option<HeaderValue>>>,
     /// What it answers next.
     answers: std::sync::Mutex<std::collections::VecDeque<(u16, Value)>>,
     takes: std::sync::Mutex<Duration>,
@@ -48,7 +42,6 @@ pub(crate) struct Stored {
 impl Stored {
     async fn reply(&self, request: Request<kube::client::Body>) -> http::Response<kube::client::Body> {
         let (head, body) = request.into_parts();
-        self.audit_ids.lock().unwrap().push(head.headers.get(AUDIT_ID).cloned());
         let path = head.uri.path();
         let body = serde_json::from_slice(&body.collect_bytes().await.unwrap()).unwrap_or_default();
         self.asked.lock().unwrap().push((format!("{} {path}", head.method), body));
@@ -82,7 +75,6 @@ impl Stored {
 pub(crate) struct Setting {
     pub(crate) gateway: Arc<Gateway<Arc<Fake>>>,
     pub(crate) reviews: Arc<Fake>,
-    pub(crate) proxies: TestIssuer,
     stored: Arc<Stored>,
     /// What is served is served for as long as this is there.
     _table: Table,
@@ -91,33 +83,19 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// Whoever has a token that is its own name and `-token` may do everything: Ann, Bob, Eve and Jane have one. Nobody else may.
-    pub(crate) fn new(proxies: TestIssuer) -> Self {
-        Self::serving(proxies, llamas(), Arc::new(InModules))
+    /// Everybody may do everything but `nobody`.
+    pub(crate) fn new() -> Self {
+        Self::serving(llamas(), Arc::new(InModules))
     }
 
     /// The same with what a View serves, and how its guest is called.
-    pub(crate) fn serving(
-        proxies: TestIssuer,
-        served: (pintle_api::View, Serving),
-        guests: Arc<dyn CallViews>,
-    ) -> Self {
+    pub(crate) fn serving(served: (pintle_api::View, Serving), guests: Arc<dyn CallViews>) -> Self {
         let reviews = Arc::new(Fake::default());
         reviews.answer(Some((true, "")));
-        reviews.denies("system:anonymous");
-        for user in ["ann", "bob", "eve", "jane"] {
-            reviews.knows(&format!("{user}-token"), user);
-        }
+        reviews.denies("nobody");
         let mut table = Table::default();
         let directory = watch::Sender::new(Some(table.renewed(vec![served])));
-        let trusts = [
-            ("requestheader-client-ca-file", proxies.pem.as_str()),
-            ("requestheader-allowed-names", r#"["front-proxy-client"]"#),
-            ("requestheader-username-headers", r#"["X-Remote-User"]"#),
-            ("requestheader-group-headers", r#"["X-Remote-Group"]"#),
-        ];
-        let trusts = trusts.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-        let authentication = Authentication::of_config_map(&trusts).unwrap();
+        let authentication = tls::trusting(&TestIssuer::new("proxies"));
         let authentication = watch::Sender::new(Some(Arc::new(authentication)));
         let (spawner, metrics) = (Spawner::default(), Arc::new(Metrics::default()));
         let budget = Budget::fixed(64 << 20);
@@ -135,7 +113,6 @@ impl Setting {
         Self {
             gateway,
             reviews,
-            proxies,
             stored,
             _table: table,
             _directory: directory,
@@ -157,10 +134,9 @@ impl Setting {
     ) -> ((u16, Value), Vec<(String, Value)>) {
         self.stored.answers.lock().unwrap().extend(answers);
         self.stored.asked.lock().unwrap().clear();
-        let (name, value) = of("ann");
-        let headers = [(name, value.as_str()), ("content-type", content_type)];
+        let headers = [of("ann"), ("content-type", content_type)];
         let body = Full::new(Bytes::from(body.to_string())).boxed_unsync();
-        let reply = self.gateway.answer(&at(1), request(method, path, &headers, body)).await;
+        let reply = self.gateway.answer(request(method, path, &headers, body)).await;
         let code = reply.status().as_u16();
         let body = reply.into_body().collect().await.unwrap().to_bytes();
         assert!(
@@ -172,15 +148,14 @@ impl Setting {
     }
 
     /// The code of an answer.
-    async fn code(&self, peer: Peer, request: Request<AnyBody>) -> u16 {
-        self.gateway.answer(&peer, request).await.status().as_u16()
+    async fn code(&self, request: Request<AnyBody>) -> u16 {
+        self.gateway.answer(request).await.status().as_u16()
     }
 
     /// What the API server is answered when it asks whether the gateway is there.
     async fn probe(&self) -> u16 {
-        let peer = Peer { certificates: vec![self.proxies.client(PROXY, &[])], ..stranger() };
-        let head = [("x-remote-user", "system:kube-aggregator"), ("x-remote-group", MASTERS)];
-        self.code(peer, request("GET", VERSION, &head, whole(""))).await
+        let head = [of("system:kube-aggregator"), ("x-remote-group", MASTERS)];
+        self.code(request("GET", VERSION, &head, whole(""))).await
     }
 
     /// Places taken, those who wait, and those who were refused, of a pool.
@@ -251,37 +226,28 @@ pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: 
 }
 
 /// The header that says who asks.
-pub(crate) fn of(user: &str) -> (&'static str, String) {
-    ("authorization", format!("Bearer {user}-token"))
+pub(crate) fn of(user: &str) -> (&'static str, &str) {
+    ("x-remote-user", user)
 }
 
 fn by(user: &str, method: &str, path: &str, body: AnyBody) -> Request<AnyBody> {
-    let (name, value) = of(user);
-    request(method, path, &[(name, &value)], body)
+    request(method, path, &[of(user)], body)
 }
 
 fn list(user: &str) -> Request<AnyBody> {
     by(user, "GET", LLAMAS, whole(""))
 }
 
-fn at(last: u8) -> Peer {
-    Peer::at(IpAddr::from([192, 0, 2, last]))
-}
-
-fn stranger() -> Peer {
-    at(99)
-}
-
 /// Runs a test with a setting.
 pub(crate) async fn with<T>(test: impl AsyncFnOnce(&Setting) -> T) -> T {
-    with_clock(async { test(&Setting::new(TestIssuer::new("proxies"))).await }).await
+    with_clock(async { test(&Setting::new()).await }).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_burst_of_one_caller_waits_for_its_turn_and_is_answered() {
     with(async |setting| {
         setting.stored_takes(Duration::from_millis(400));
-        let lists = (0..150).map(|_| setting.code(stranger(), list("jane")));
+        let lists = (0..150).map(|_| setting.code(list("jane")));
         let codes = join_all(lists.collect::<Vec<_>>()).await;
         assert_eq!(codes, [200; 150]);
         assert_eq!(setting.stored.most.load(Ordering::Relaxed), 50, "as many as one caller may have in work");
@@ -293,7 +259,7 @@ async fn a_burst_of_one_caller_waits_for_its_turn_and_is_answered() {
 async fn who_waits_for_too_long_is_told_when_to_come_again() {
     with(async |setting| {
         setting.stored_takes(Duration::from_secs(30));
-        let ask = async || setting.gateway.answer(&stranger(), list("jane")).await;
+        let ask = async || setting.gateway.answer(list("jane")).await;
         let replies = join_all((0..60).map(|_| ask())).await;
         let (listed, refused): (Vec<_>, Vec<_>) =
             replies.iter().partition(|reply| reply.status() == StatusCode::OK);
@@ -312,20 +278,16 @@ async fn slow_bodies_fill_nothing_and_end() {
     with(async |setting| {
         let create = |user: &str| by(user, "POST", LLAMAS, slow());
         let slow = join_all((0..50).flat_map(|_| {
-            [
-                setting.code(at(1), request("POST", LLAMAS, &[], slow())),
-                setting.code(at(2), create("eve")),
-                setting.code(at(3), create("bob")),
-            ]
+            [setting.code(create("nobody")), setting.code(create("eve")), setting.code(create("bob"))]
         }));
         let others = async {
             sleep(Duration::from_millis(100)).await;
             assert_eq!(setting.figures("bodies"), (16, 84, 0), "eight of each of those who are known");
             assert_eq!((setting.figures("requests"), setting.figures("reviews")), ((16, 0, 0), (0, 0, 0)));
             let began = Instant::now();
-            assert_eq!(setting.code(stranger(), list("jane")).await, 200);
+            assert_eq!(setting.code(list("jane")).await, 200);
             let create = by("jane", "POST", LLAMAS, whole(DOLLY));
-            assert_eq!(setting.code(stranger(), create).await, 503, "there is no module, and it was asked");
+            assert_eq!(setting.code(create).await, 503, "there is no module, and it was asked");
             assert_eq!(setting.probe().await, 200);
             assert_eq!(began.elapsed(), Duration::ZERO, "nobody waits for them");
         };
@@ -340,20 +302,20 @@ async fn slow_bodies_fill_nothing_and_end() {
 #[tokio::test(start_paused = true)]
 async fn a_caller_whose_reviews_take_long_holds_up_itself_and_no_probe() {
     with(async |setting| {
-        // Who they are is known already, and what Jane may do.
-        for (user, from) in [("jane", stranger()), ("eve", at(2))] {
-            assert_eq!(setting.code(from, list(user)).await, 200);
+        // What Jane may do is known already.
+        for user in ["jane", "eve"] {
+            assert_eq!(setting.code(list(user)).await, 200);
         }
         setting.reviews.takes(Duration::from_secs(8));
         let gets = (0..40).map(|number| {
             let get = by("eve", "GET", &format!("{LLAMAS}/x{number}"), whole(""));
-            setting.code(at(2), get)
+            setting.code(get)
         });
         let others = async {
             sleep(Duration::from_secs(1)).await;
             assert_eq!(setting.figures("reviews"), (4, 36, 0));
             let began = Instant::now();
-            assert_eq!(setting.code(stranger(), list("jane")).await, 200);
+            assert_eq!(setting.code(list("jane")).await, 200);
             assert_eq!(setting.probe().await, 200);
             assert_eq!(began.elapsed(), Duration::ZERO);
         };
@@ -365,31 +327,15 @@ async fn a_caller_whose_reviews_take_long_holds_up_itself_and_no_probe() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_users_of_the_front_proxy_are_told_apart_and_strangers_by_where_they_are() {
+async fn the_users_of_the_front_proxy_are_told_apart_and_nobody_is_not_let_in() {
     with(async |setting| {
         setting.stored_takes(Duration::from_secs(1));
-        let proxy = Peer { certificates: vec![setting.proxies.client(PROXY, &[])], ..stranger() };
-        let list =
-            |user| setting.code(proxy.clone(), request("GET", LLAMAS, &[("x-remote-user", user)], whole("")));
-        let lists = (0..50).flat_map(|_| [list("ann"), list("bob"), list("eve")]);
+        let lists = (0..50).flat_map(|_| ["ann", "bob", "eve"]).map(|user| setting.code(list(user)));
         let began = Instant::now();
         assert_eq!(join_all(lists.collect::<Vec<_>>()).await, [200; 150]);
         assert_eq!(began.elapsed(), Duration::from_secs(1), "none of them waits for another");
-    })
-    .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_front_proxy_alone_says_under_which_id_audit_logs_have_a_request() {
-    with(async |setting| {
-        let proxy = Peer { certificates: vec![setting.proxies.client(PROXY, &[])], ..stranger() };
-        let (name, token) = of("jane");
-        let headers = [(name, token.as_str()), ("x-remote-user", "jane"), (AUDIT_ID, "of-another")];
-        for peer in [stranger(), proxy] {
-            assert_eq!(setting.code(peer, request("GET", LLAMAS, &headers, whole(""))).await, 200);
-        }
-        let of_another = Some(HeaderValue::from_static("of-another"));
-        assert_eq!(*setting.stored.audit_ids.lock().unwrap(), [None, of_another]);
+        assert_eq!(setting.code(request("GET", LLAMAS, &[], whole(""))).await, 401, "no header names a user");
+        assert_eq!(setting.code(list("nobody")).await, 403);
     })
     .await;
 }
@@ -403,7 +349,7 @@ async fn a_get_that_says_watch_takes_no_place_of_a_watch() {
             sleep(Duration::from_millis(500)).await;
             (setting.figures("requests").0, setting.figures("watches").0)
         };
-        let (code, places) = tokio::join!(setting.code(stranger(), get), places);
+        let (code, places) = tokio::join!(setting.code(get), places);
         assert_eq!((code, places), (404, (1, 0)));
     })
     .await;

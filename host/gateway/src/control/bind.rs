@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
 use pintle_api::{ActiveView, CandidateModule, View, ViewSpec, ViewStatus};
 use pintle_core::{
     conditions::{self, Blocker, READY},
     reasons,
-    view::{
-        Backing, Epoch, Served, Verb, admission::Target, document::may_be_served, rights, table::Columns,
-    },
+    view::{Backing, Epoch, Served, Verb, document::may_be_served, rights, table::Columns},
 };
 use pintle_engine::{Module, Views};
 use pintle_schema::structural::Structural;
@@ -19,8 +18,7 @@ use pintle_wit::{
 };
 use serde_json::Value;
 
-use super::{bypasses, held};
-use crate::{show::InForce, tallies::Found};
+use crate::show::InForce;
 
 /// For how long a gateway that cannot load what others have put into force leaves it at what they say. Most loads that fail in passing succeed
 /// within that.
@@ -42,12 +40,6 @@ pub(crate) struct World {
     pub(crate) shown: BTreeMap<(String, String), Result<(), Failure>>,
     /// The gateway's own Service: its namespace and name.
     pub(crate) own: (String, String),
-    /// What lists of all objects of a View found that no View has been told yet, by the name of the View.
-    pub(crate) found: BTreeMap<String, Found>,
-    /// What the last look at policies, webhooks and quotas found that no View has been told yet, by the name of the View.
-    pub(crate) bypassed: BTreeMap<String, bypasses::Found>,
-    /// Why Views that are deleted cannot go yet, by the name of the View.
-    pub(crate) left: BTreeMap<String, String>,
 }
 
 /// How far a Module is.
@@ -128,19 +120,10 @@ pub(crate) fn decide(world: &World, name: &str, now: Timestamp) -> Decision {
     }
 }
 
-/// A View that is deleted serves nothing, as if it were gone, while it waits for its finalizers.
+/// A View that is deleted serves nothing, as if it were gone, while somebody's finalizer holds it.
 fn goes(world: &World, view: &View, before: ViewStatus, now: Timestamp) -> Decision {
-    let name = view.metadata.name.as_deref().unwrap_or_default();
-    let failure = match world.left.get(name) {
-        Some(why) => Failure::transient(reasons::FINALIZERS_LEFT, why.clone()),
-        None => Failure::transient(reasons::DELETING, "it is being deleted: nothing is served any more"),
-    };
-    // What another gateway has met stays until this one knows better.
-    let is_known = before.conditions.iter().any(|one| one.reason == reasons::FINALIZERS_LEFT);
-    match is_known && failure.reason == reasons::DELETING {
-        true => Decision { status: None, serving: None },
-        false => Decision { serving: None, ..rests(world, view, before, failure, now) },
-    }
+    let failure = Failure::transient(reasons::DELETING, "it is being deleted: nothing is served any more");
+    Decision { serving: None, ..rests(world, view, before, failure, now) }
 }
 
 /// The wanted module is in force from now on, if it was not.
@@ -170,7 +153,7 @@ fn comes_into_force(
         observed_generation: view.metadata.generation,
         active: Some(active.clone()),
         candidate: None,
-        conditions: all_conditions(world, view, &served, None, &before, Some(epoch), now),
+        conditions: all_conditions(world, view, &served, None, &before, now),
         served: Some(served.clone()),
     };
     Decision {
@@ -220,7 +203,7 @@ fn keeps(world: &World, view: &View, before: ViewStatus, failure: Failure, now: 
     let status = ViewStatus {
         observed_generation: view.metadata.generation,
         candidate: Some(candidate),
-        conditions: all_conditions(world, view, &served, Some(&failure), &before, epoch_of(&before), now),
+        conditions: all_conditions(world, view, &served, Some(&failure), &before, now),
         ..before
     };
     Decision { status: Some(status), serving: Some(serving) }
@@ -250,7 +233,7 @@ fn rests(world: &World, view: &View, before: ViewStatus, failure: Failure, now: 
     let served = before.served.clone().unwrap_or_default();
     let status = ViewStatus {
         observed_generation: view.metadata.generation,
-        conditions: all_conditions(world, view, &served, Some(&failure), &before, epoch_of(&before), now),
+        conditions: all_conditions(world, view, &served, Some(&failure), &before, now),
         ..before
     };
     Decision { status: Some(status), serving }
@@ -443,11 +426,9 @@ fn all_conditions(
     served: &Served,
     failure: Option<&Failure>,
     before: &ViewStatus,
-    epoch: Option<Epoch>,
     now: Timestamp,
 ) -> Vec<Condition> {
     let generation = view.metadata.generation;
-    let is_same_lens = epoch.is_some() && epoch_of(before) == epoch;
     let before = before.conditions.as_slice();
     let blockers: Vec<Blocker> = failure
         .into_iter()
@@ -480,58 +461,14 @@ fn all_conditions(
         let known = before.iter().find(|old| old.r#type == reasons::REGISTERED);
         all.push(condition(reasons::REGISTERED, (status, reason, message), known, generation, now));
     }
-    let name = view.metadata.name.as_deref().unwrap_or_default();
-    let found = world.found.get(name).filter(|found| Some(found.epoch) == epoch);
-    let known = before.iter().find(|old| old.r#type == reasons::UNSHOWABLE && is_same_lens);
-    all.extend(unshowable(found, known, generation, now));
-    if let Some(target) = Target::of(served) {
-        let found = world.bypassed.get(name).filter(|found| found.target == target);
-        let known = before.iter().find(|old| old.r#type == reasons::ADMISSION_BYPASSED);
-        all.extend(bypassed(found, known, generation, now));
-    }
     all.sort_by(|a, b| a.r#type.cmp(&b.r#type));
     all
 }
 
-fn epoch_of(status: &ViewStatus) -> Option<Epoch> {
-    status.active.as_ref().map(|active| active.epoch)
-}
-
-/// Whether there are objects that cannot be shown: as the last list of all of them found, and else as it is known of the same lens.
-fn unshowable(
-    found: Option<&Found>,
-    known: Option<&Condition>,
-    generation: Option<i64>,
-    now: Timestamp,
-) -> Option<Condition> {
-    let Some(Found { count, .. }) = found else { return known.cloned() };
-    let (status, reason, message) = match count {
-        0 => (ConditionStatus::False, reasons::ALL_SHOWN, "every object can be shown".to_owned()),
-        1 => (
-            ConditionStatus::True,
-            reasons::OBJECTS_UNSHOWABLE,
-            "1 object cannot be shown; the log of the gateway names it".to_owned(),
-        ),
-        count => (
-            ConditionStatus::True,
-            reasons::OBJECTS_UNSHOWABLE,
-            format!("{count} objects cannot be shown; the log of the gateway names them"),
-        ),
-    };
-    Some(condition(reasons::UNSHOWABLE, (status, reason, message), known, generation, now))
-}
-
-/// Whether something that says what may be written names the viewed resource and is not asked: as this gateway's last look found, until it
-/// is told, and else as it is known.
-fn bypassed(
-    found: Option<&bypasses::Found>,
-    known: Option<&Condition>,
-    generation: Option<i64>,
-    now: Timestamp,
-) -> Option<Condition> {
-    let Some(bypasses::Found { message, .. }) = found else { return known.cloned() };
-    let said = (ConditionStatus::True, reasons::ADMISSION_NOT_ASKED, message.clone()?);
-    Some(condition(reasons::ADMISSION_BYPASSED, said, known, generation, now))
+/// What gives the gateway the rights that a View needs, and makes its APIService: a command to paste.
+fn apply_the_rights(view: &View) -> String {
+    let modules = Vec::from_iter(view.modules()).join(" ");
+    format!("kubectl get view {} -o yaml | pintle rbac {modules} -f - | kubectl apply -f -", view.name_any())
 }
 
 /// A condition, and since when it has its status.
@@ -558,8 +495,7 @@ fn registered(world: &World, view: &View, served: &Served) -> (ConditionStatus, 
     let name = served.api_service();
     match world.services.get(&name) {
         None => {
-            let message =
-                format!("there is no APIService {name}; apply it: {}", held::apply_the_rights(view));
+            let message = format!("there is no APIService {name}; apply it: {}", apply_the_rights(view));
             (ConditionStatus::False, reasons::API_SERVICE_MISSING, message)
         }
         Some(service) if service.service.as_ref() != Some(&world.own) => {

@@ -17,13 +17,13 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::bind::{ApiService, World};
-use crate::{directory::Directory, tls::rotation};
+use crate::directory::Directory;
 
 /// The annotation by which an APIService is touched: the hash of what its group serves.
 pub(super) const DISCOVERY: &str = "pintle.dev/discovery";
 
-/// How long after a touch an APIService is not touched again because of discovery. Gateways that do not know the same yet, since one of
-/// them has just lost its watch, would each undo what another has done, as fast as they can.
+/// How long after a touch an APIService is not touched again. Gateways that do not know the same yet, since one of them has just lost its
+/// watch or has not read another CA, would each undo what another has done, as fast as they can.
 const TOUCHED_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// Keeps the APIServices that lead to the gateway.
@@ -32,30 +32,15 @@ pub(crate) struct Registration {
     own: (String, String),
     /// What they must trust, in PEM; empty until there is something.
     bundle: watch::Receiver<String>,
-    /// What they trust now.
-    carried: watch::Sender<Option<Vec<String>>>,
     /// When this gateway touched them last, by name.
     touched: BTreeMap<String, Duration>,
     /// After how long one of them is to be looked at again.
     again: Duration,
 }
 
-/// What became of an APIService.
-enum Kept {
-    /// It is as it should be, and trusts these certificates, in PEM.
-    Done(String),
-    /// It trusts these, and is to be looked at again after a while.
-    Later(String, Duration),
-}
-
 impl Registration {
-    pub(crate) fn new(
-        client: Client,
-        own: (String, String),
-        bundle: watch::Receiver<String>,
-        carried: watch::Sender<Option<Vec<String>>>,
-    ) -> Self {
-        Self { api: Api::all(client), own, bundle, carried, touched: BTreeMap::new(), again: Duration::MAX }
+    pub(crate) fn new(client: Client, own: (String, String), bundle: watch::Receiver<String>) -> Self {
+        Self { api: Api::all(client), own, bundle, touched: BTreeMap::new(), again: Duration::MAX }
     }
 
     /// Ends when there is something else to trust.
@@ -73,7 +58,6 @@ impl Registration {
 
     /// Brings each APIService of ours to where it should be.
     pub(crate) async fn keep(&mut self, world: &World, directory: &Arc<Directory>) {
-        let mut carried = Vec::new();
         self.again = Duration::MAX;
         self.touched.retain(|name, _| world.services.contains_key(name));
         let own = self.own.clone();
@@ -81,58 +65,46 @@ impl Registration {
             world.services.iter().filter(|(_, service)| service.service.as_ref() == Some(&own))
         {
             match self.keep_one(name, facts, directory).await {
-                Ok(Kept::Done(bundle)) => carried.push(bundle),
-                Ok(Kept::Later(bundle, after)) => {
-                    carried.push(bundle);
-                    self.again = self.again.min(after);
-                }
-                // The others are kept all the same, and of this one counts what it trusts at present.
+                Ok(after) => self.again = self.again.min(after),
+                // The others are kept all the same. After a conflict, the watch brings what another gateway wrote.
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
                 Err(error) => {
-                    carried.push(facts.trusts.clone());
-                    // After a conflict, the watch brings what another gateway wrote.
-                    if !matches!(&error, kube::Error::Api(status) if status.code == 409) {
-                        warn!(api_service = name, %error, "An APIService cannot be kept; is what pintle rbac prints for its Views applied?");
-                    }
+                    warn!(api_service = name, %error, "An APIService cannot be kept; is what pintle rbac prints for its Views applied?");
                 }
             }
         }
-        self.carried.send_if_modified(|known| {
-            let is_new = known.as_ref() != Some(&carried);
-            *known = Some(carried);
-            is_new
-        });
     }
 
+    /// Brings an APIService to where it should be. Returns after how long it is to be looked at again.
     async fn keep_one(
         &mut self,
         name: &str,
         service: &ApiService,
         directory: &Directory,
-    ) -> Result<Kept, kube::Error> {
-        let present = service.trusts.clone();
-        let wanted = self.bundle.borrow().clone();
-        let changed =
-            (!wanted.is_empty()).then(|| rotation::ca_bundle(&wanted, &present, clock::now())).flatten();
+    ) -> Result<Duration, kube::Error> {
+        let bundle = self.bundle.borrow().clone();
+        // Before there is one, and with a certificate from files, it stays as it is.
+        let is_trusted = bundle.is_empty() || service.trusts == bundle;
         let served = directory.served(Some(&service.group));
         let tag = Etag::of(&discovery::aggregated(DiscoveryVersion::V2, &served));
         let hash = tag.hash().chars().take(16).collect::<String>();
-        if changed.is_none() && service.discovery.as_ref() == Some(&hash) {
-            return Ok(Kept::Done(present));
+        if is_trusted && service.discovery.as_ref() == Some(&hash) {
+            return Ok(Duration::MAX);
         }
         let now = clock::monotonic();
         let since = self.touched.get(name).map(|touched| now.saturating_sub(*touched));
         let wait = since.and_then(|since| TOUCHED_AGAIN_AFTER.checked_sub(since));
-        if let Some(wait) = wait.filter(|wait| changed.is_none() && !wait.is_zero()) {
-            return Ok(Kept::Later(present, wait));
+        if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
+            return Ok(wait);
         }
         self.touched.insert(name.to_owned(), now);
         let mut patch = json!({
             "metadata": {"resourceVersion": service.resource_version, "annotations": {DISCOVERY: hash}},
         });
-        if let Some(bundle) = &changed {
+        if !is_trusted {
             // Verified from now on: whoever has set it did not know the certificate yet.
             patch["spec"] =
-                json!({"caBundle": BASE64_STANDARD.encode(bundle), "insecureSkipTLSVerify": Value::Null});
+                json!({"caBundle": BASE64_STANDARD.encode(&bundle), "insecureSkipTLSVerify": Value::Null});
         }
         let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
         let patched = self.api.patch(name, &parameters, &patch);
@@ -140,8 +112,8 @@ impl Registration {
         tokio::time::timeout(REQUEST_TIMEOUT, patched)
             .await
             .map_err(|elapsed| kube::Error::Service(elapsed.into()))??;
-        info!(api_service = name, trusts = changed.is_some(), "Brought an APIService up to date");
-        Ok(Kept::Done(changed.unwrap_or(present)))
+        info!(api_service = name, trusts = !is_trusted, "Brought an APIService up to date");
+        Ok(Duration::MAX)
     }
 }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use http::{HeaderMap, HeaderName};
 use jiff::Timestamp;
+use pintle_core::view::Status;
 use rustls::pki_types::CertificateDer;
 
 use super::{
-    Refused, User,
-    authority::{Authority, BundleError, subject},
+    User,
+    authority::{Authority, BundleError, common_name},
     headers::Names,
 };
 
@@ -20,15 +21,8 @@ pub const CONFIG_MAP: &str = "extension-apiserver-authentication";
 /// How the cluster authenticates.
 #[derive(Clone, Debug, Default)]
 pub struct Authentication {
-    /// The API server as the front proxy. None: nobody says who somebody else is.
-    front_proxy: Option<FrontProxy>,
-    /// Who signs the certificates of clients. None: no client has one.
-    clients: Option<Authority>,
-}
-
-#[derive(Clone, Debug)]
-struct FrontProxy {
-    authority: Authority,
+    /// Who signs the certificate of the front proxy. None: nobody may connect.
+    authority: Option<Authority>,
     /// The common names that it may have. None: any.
     allowed_names: Vec<String>,
     headers: Names,
@@ -61,80 +55,41 @@ impl Authentication {
     /// # Errors
     /// When a key has a value that cannot be read. Whoever has read an earlier state keeps that.
     pub fn of_config_map(data: &BTreeMap<String, String>) -> Result<Self, AuthenticationError> {
-        let bundle = |key: &'static str| {
-            let pem = data.get(key).filter(|pem| !pem.trim().is_empty());
-            let authority = pem.map(|pem| Authority::of_bundle(pem)).transpose();
-            authority.map_err(|error| AuthenticationError::Bundle { key, error })
-        };
-        let front_proxy = match bundle("requestheader-client-ca-file")? {
-            None => None,
-            Some(authority) => Some(FrontProxy {
-                authority,
-                allowed_names: names(data, "requestheader-allowed-names")?,
-                headers: Names {
-                    user: header_names(data, "requestheader-username-headers")?,
-                    uid: header_names(data, "requestheader-uid-headers")?,
-                    groups: header_names(data, "requestheader-group-headers")?,
-                    extra_prefixes: names(data, "requestheader-extra-headers-prefix")?
-                        .into_iter()
-                        .map(|prefix| prefix.to_ascii_lowercase())
-                        .collect(),
-                },
-            }),
-        };
-        Ok(Self { front_proxy, clients: bundle("client-ca-file")? })
+        const BUNDLE: &str = "requestheader-client-ca-file";
+        let pem = data.get(BUNDLE).filter(|pem| !pem.trim().is_empty());
+        let authority = pem.map(|pem| Authority::of_bundle(pem)).transpose();
+        let prefixes = names(data, "requestheader-extra-headers-prefix")?;
+        Ok(Self {
+            authority: authority.map_err(|error| AuthenticationError::Bundle { key: BUNDLE, error })?,
+            allowed_names: names(data, "requestheader-allowed-names")?,
+            headers: Names {
+                user: header_names(data, "requestheader-username-headers")?,
+                uid: header_names(data, "requestheader-uid-headers")?,
+                groups: header_names(data, "requestheader-group-headers")?,
+                extra_prefixes: prefixes.into_iter().map(|prefix| prefix.to_ascii_lowercase()).collect(),
+            },
+        })
     }
 
-    /// The user that the front proxy names; none if the certificate is not the front proxy's, or it names nobody.
-    pub(super) fn proxied(
-        &self,
-        own: &CertificateDer<'_>,
-        others: &[CertificateDer<'_>],
-        headers: &HeaderMap,
-        now: Timestamp,
-    ) -> Result<Option<User>, Refused> {
-        self.proxy(own, others, now)?.map_or(Ok(None), |proxy| proxy.headers.user(headers))
-    }
-
-    /// Whether these certificates, the caller's own first, are the front proxy's.
-    pub(crate) fn is_front_proxy(&self, certificates: &[CertificateDer<'_>], now: Timestamp) -> bool {
-        certificates
-            .split_first()
-            .is_some_and(|(own, others)| matches!(self.proxy(own, others, now), Ok(Some(_))))
-    }
-
-    /// The front proxy, if the certificate is its.
-    fn proxy(
+    /// Whether this certificate is the front proxy's.
+    pub(crate) fn is_front_proxy(
         &self,
         own: &CertificateDer<'_>,
         others: &[CertificateDer<'_>],
         now: Timestamp,
-    ) -> Result<Option<&FrontProxy>, Refused> {
-        let Some(proxy) = &self.front_proxy else { return Ok(None) };
-        if proxy.authority.vouches_for(own, others, now).is_err() {
-            return Ok(None);
-        }
-        let subject = subject(own).map_err(Refused::Certificate)?;
-        let is_allowed = proxy.allowed_names.is_empty() || proxy.allowed_names.contains(&subject.common_name);
-        Ok(is_allowed.then_some(proxy))
+    ) -> bool {
+        let is_allowed = |name| self.allowed_names.is_empty() || self.allowed_names.contains(&name);
+        let authority = self.authority.as_ref();
+        authority.is_some_and(|authority| authority.vouches_for(own, others, now).is_ok())
+            && common_name(own).is_some_and(is_allowed)
     }
 
-    /// The user that a client's certificate names.
-    pub(super) fn client(
-        &self,
-        own: &CertificateDer<'_>,
-        others: &[CertificateDer<'_>],
-        now: Timestamp,
-    ) -> Result<User, Refused> {
-        let refused = |why: &str| Refused::Certificate(why.to_owned());
-        let clients =
-            self.clients.as_ref().ok_or_else(|| refused("the cluster has no CA of client certificates"))?;
-        clients.vouches_for(own, others, now).map_err(|error| refused(&error.to_string()))?;
-        let subject = subject(own).map_err(Refused::Certificate)?;
-        if subject.common_name.is_empty() {
-            return Err(refused("it has no common name"));
-        }
-        Ok(User { name: subject.common_name, groups: subject.organizations, ..User::default() })
+    /// The user that the front proxy names.
+    ///
+    /// # Errors
+    /// 401 where it names nobody, or a header is no text.
+    pub(crate) fn user(&self, headers: &HeaderMap) -> Result<User, Status> {
+        self.headers.user(headers)?.map(User::known).ok_or_else(Status::unauthorized)
     }
 }
 

@@ -1,4 +1,4 @@
-//! [`Authority`]: a bundle of CA certificates, and whether it vouches for a client; and [`subject`], the name in a certificate.
+//! [`Authority`]: a bundle of CA certificates, and whether it vouches for a client; and [`common_name`], the name in a certificate.
 
 use std::fmt;
 
@@ -74,24 +74,9 @@ impl Authority {
     }
 }
 
-/// Whom a certificate names.
-pub(super) struct Subject {
-    /// The last common name, as in Go; empty if there is none.
-    pub(super) common_name: String,
-    pub(super) organizations: Vec<String>,
-}
-
-/// Whom a certificate names.
-///
-/// # Errors
-/// When it is no certificate, or a name in it is no text.
-pub(super) fn subject(certificate: &CertificateDer<'_>) -> Result<Subject, String> {
-    let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| error.to_string())?;
-    let text = |name: &x509_parser::x509::AttributeTypeAndValue<'_>| {
-        name.as_str().map(str::to_owned).map_err(|error| format!("a name in it is no text: {error}"))
-    };
-    let subject = parsed.subject();
-    let common_name = subject.iter_common_name().last().map(text).transpose()?.unwrap_or_default();
-    let organizations = subject.iter_organization().map(text).collect::<Result<_, _>>()?;
-    Ok(Subject { common_name, organizations })
+/// The last common name in a certificate, as in Go; empty if there is none. `None` for what is no certificate, or a name that is no text.
+pub(super) fn common_name(certificate: &CertificateDer<'_>) -> Option<String> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    let name = parsed.subject().iter_common_name().last();
+    name.map_or(Some(String::new()), |name| name.as_str().ok().map(str::to_owned))
 }

@@ -1,11 +1,12 @@
-//! What the headers of a request say about its caller. Who may be believed is not decided here.
+//! What the headers of a request say about its caller. Only the front proxy gets here.
 
 use std::collections::BTreeMap;
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
+use pintle_core::view::Status;
 
-use super::{Refused, User};
+use super::User;
 
 /// The headers that the front proxy says in who its caller is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,17 +20,17 @@ pub(super) struct Names {
 
 impl Names {
     /// The user that these headers name; none if they name nobody.
-    pub(super) fn user(&self, headers: &HeaderMap) -> Result<Option<User>, Refused> {
+    pub(super) fn user(&self, headers: &HeaderMap) -> Result<Option<User>, Status> {
         let Some(name) = first(headers, &self.user)? else { return Ok(None) };
         let mut groups = Vec::new();
-        for (name, value) in self.groups.iter().flat_map(|name| values(headers, name)) {
-            groups.extend(filled(text(name, value)?));
+        for value in self.groups.iter().flat_map(|name| headers.get_all(name)) {
+            groups.extend(filled(text(value)?));
         }
         let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, value) in headers {
             for prefix in &self.extra_prefixes {
                 if let Some(key) = name.as_str().strip_prefix(prefix.as_str()) {
-                    extra.entry(decoded(key)).or_default().push(text(name, value)?.to_owned());
+                    extra.entry(decoded(key)).or_default().push(text(value)?.to_owned());
                 }
             }
         }
@@ -39,22 +40,15 @@ impl Names {
 }
 
 /// The first value of any of these headers that says something.
-fn first(headers: &HeaderMap, names: &[HeaderName]) -> Result<Option<String>, Refused> {
+fn first(headers: &HeaderMap, names: &[HeaderName]) -> Result<Option<String>, Status> {
     for name in names {
         if let Some(value) = headers.get(name)
-            && let Some(value) = filled(text(name, value)?)
+            && let Some(value) = filled(text(value)?)
         {
             return Ok(Some(value));
         }
     }
     Ok(None)
-}
-
-fn values<'a>(
-    headers: &'a HeaderMap,
-    name: &'a HeaderName,
-) -> impl Iterator<Item = (&'a HeaderName, &'a HeaderValue)> {
-    headers.get_all(name).iter().map(move |value| (name, value))
 }
 
 fn filled(text: &str) -> Option<String> {
@@ -63,19 +57,11 @@ fn filled(text: &str) -> Option<String> {
 
 /// The API server writes names as they are, in UTF-8. What is no UTF-8 must not be left out: a user without one of its groups may be
 /// allowed more.
-fn text<'a>(name: &HeaderName, value: &'a HeaderValue) -> Result<&'a str, Refused> {
-    std::str::from_utf8(value.as_bytes()).map_err(|_| Refused::Header(name.to_string()))
+fn text(value: &HeaderValue) -> Result<&str, Status> {
+    std::str::from_utf8(value.as_bytes()).map_err(|_| Status::unauthorized())
 }
 
 /// The key of an extra, which the API server escapes. A key that is not escaped as it should be stands for itself.
 fn decoded(key: &str) -> String {
     percent_decode_str(key).decode_utf8().map_or_else(|_| key.to_owned(), Into::into)
-}
-
-/// The token of an `Authorization` header, if it has one.
-pub(super) fn bearer_token(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.trim().split_once(' ')?;
-    let token = token.split(' ').next()?;
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| token.to_owned())
 }

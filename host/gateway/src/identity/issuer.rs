@@ -56,42 +56,34 @@ impl TestIssuer {
     }
 
     /// A client's certificate.
-    pub(crate) fn client(&self, name: &str, organizations: &[&str]) -> CertificateDer<'static> {
-        self.certificate(name, organizations, ExtendedKeyUsagePurpose::ClientAuth, 1).0
+    pub(crate) fn client(&self, name: &str) -> CertificateDer<'static> {
+        self.certificate(name, ExtendedKeyUsagePurpose::ClientAuth, 1).0
     }
 
     /// A client's certificate, and its key.
     pub(crate) fn client_with_key(&self, name: &str) -> (CertificateDer<'static>, KeyPair) {
-        self.certificate(name, &[], ExtendedKeyUsagePurpose::ClientAuth, 1)
+        self.certificate(name, ExtendedKeyUsagePurpose::ClientAuth, 1)
     }
 
     /// A client's certificate that ended an hour ago.
     pub(crate) fn expired(&self, name: &str) -> CertificateDer<'static> {
-        self.certificate(name, &[], ExtendedKeyUsagePurpose::ClientAuth, -1).0
+        self.certificate(name, ExtendedKeyUsagePurpose::ClientAuth, -1).0
     }
 
     /// A server's certificate.
     pub(crate) fn server(&self, name: &str) -> CertificateDer<'static> {
-        self.certificate(name, &[], ExtendedKeyUsagePurpose::ServerAuth, 1).0
+        self.certificate(name, ExtendedKeyUsagePurpose::ServerAuth, 1).0
     }
 
     fn certificate(
         &self,
         name: &str,
-        organizations: &[&str],
         usage: ExtendedKeyUsagePurpose,
         until_hours: i64,
     ) -> (CertificateDer<'static>, KeyPair) {
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
-        if !name.is_empty() {
-            params.distinguished_name.push(DnType::CommonName, name);
-        }
-        // rcgen keeps one name of each type, so a second organization has its type as a number.
-        let types = [DnType::OrganizationName, DnType::CustomDnType(vec![2, 5, 4, 10])];
-        for (r#type, organization) in types.into_iter().zip(organizations) {
-            params.distinguished_name.push(r#type, *organization);
-        }
+        params.distinguished_name.push(DnType::CommonName, name);
         params.extended_key_usages = vec![usage];
         set_valid(&mut params, self.now, -2, until_hours);
         let key = KeyPair::generate().unwrap();

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::authentication::v1::UserInfo;
-
 /// The name of whoever shows nothing about itself.
 pub const ANONYMOUS: &str = "system:anonymous";
 /// The group of whoever shows nothing about itself.
@@ -27,11 +25,6 @@ pub struct User {
 }
 
 impl User {
-    /// Whoever shows nothing about itself.
-    pub fn anonymous() -> Self {
-        Self { name: ANONYMOUS.into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
-    }
-
     /// Whether this user is in a group.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)
@@ -45,18 +38,5 @@ impl User {
             self.groups.push(AUTHENTICATED.into());
         }
         self
-    }
-
-    /// The user that a TokenReview names; none if it names nobody.
-    pub(crate) fn reviewed(info: UserInfo) -> Option<Self> {
-        let UserInfo { username, uid, groups, extra } = info;
-        let name = username.filter(|name| !name.is_empty())?;
-        let user = Self {
-            name,
-            uid: uid.unwrap_or_default(),
-            groups: groups.unwrap_or_default(),
-            extra: extra.unwrap_or_default(),
-        };
-        Some(user.known())
     }
 }

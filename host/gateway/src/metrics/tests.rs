@@ -11,8 +11,6 @@ fn full() -> Metrics {
     metrics.answered("list", "g", "things", 200, Some(Duration::from_millis(3)));
     metrics.requested("GET", "h", Some(200), Duration::ZERO);
     metrics.guest_called("farmpods", Duration::from_micros(80));
-    metrics.unshowable("farmpods", 1);
-    metrics.admission_cut("resourcequotas");
     metrics.compiled("made", Duration::from_secs(1));
     metrics.limit_hit("", Limit::ModuleBytes);
     metrics

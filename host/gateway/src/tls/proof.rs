@@ -1,30 +1,37 @@
-//! [`OfItsKey`]: checks that a client has the key of the certificate that it shows, and nothing else.
+//! [`OfTheFrontProxy`]: the handshake lets in nobody but the API server's front proxy.
 
+use std::sync::Arc;
+
+use pintle_runtime::clock;
 use rustls::{
-    DigitallySignedStruct, DistinguishedName, Error, SignatureScheme,
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme,
     client::danger::HandshakeSignatureValid,
     crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, UnixTime},
     server::danger::{ClientCertVerified, ClientCertVerifier},
 };
+use tokio::sync::watch;
 
-/// Checks the signature of a client's handshake. Which CA vouches for the certificate is judged for each request: the CAs change while
-/// the server runs, and a refusal is then an answer that the client can read.
+use crate::identity::Authentication;
+
+/// Checks that a client has the key of the front proxy's certificate. Who signs that, and which names it may have, changes while the server
+/// runs. Nobody is let in before it has been read.
 #[derive(Debug)]
-pub(super) struct OfItsKey(WebPkiSupportedAlgorithms);
+pub(super) struct OfTheFrontProxy {
+    algorithms: WebPkiSupportedAlgorithms,
+    authentication: watch::Receiver<Option<Arc<Authentication>>>,
+}
 
-impl OfItsKey {
-    pub(super) fn new(provider: &CryptoProvider) -> Self {
-        Self(provider.signature_verification_algorithms)
+impl OfTheFrontProxy {
+    pub(super) fn new(
+        provider: &CryptoProvider,
+        authentication: watch::Receiver<Option<Arc<Authentication>>>,
+    ) -> Self {
+        Self { algorithms: provider.signature_verification_algorithms, authentication }
     }
 }
 
-impl ClientCertVerifier for OfItsKey {
-    /// Probes, and whoever has a token, have no certificate.
-    fn client_auth_mandatory(&self) -> bool {
-        false
-    }
-
+impl ClientCertVerifier for OfTheFrontProxy {
     /// None: a client shows the certificate that it has.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
@@ -32,11 +39,15 @@ impl ClientCertVerifier for OfItsKey {
 
     fn verify_client_cert(
         &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
+        own: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
         _: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        Ok(ClientCertVerified::assertion())
+        let authentication = self.authentication.borrow().clone();
+        if authentication.is_some_and(|known| known.is_front_proxy(own, others, clock::now())) {
+            return Ok(ClientCertVerified::assertion());
+        }
+        Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
     }
 
     fn verify_tls12_signature(
@@ -45,7 +56,7 @@ impl ClientCertVerifier for OfItsKey {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0)
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -54,10 +65,10 @@ impl ClientCertVerifier for OfItsKey {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0)
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }

@@ -9,7 +9,8 @@ use rustls::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use super::{made::make, *};
+use super::*;
+use crate::identity::issuer::TestIssuer;
 
 pub(crate) const NAME: &str = "pintle-gateway.pintle-system.svc";
 
@@ -21,8 +22,10 @@ pub(crate) struct Certificate {
 
 pub(crate) fn certificate() -> Certificate {
     let names = vec![format!("{NAME}.cluster.local"), NAME.to_owned()];
-    let made = make(&names, pintle_runtime::clock::now()).unwrap();
-    Certificate { authority: made.authority, pair: made.pair }
+    let now = pintle_runtime::clock::now();
+    let authority = made::authority(now).unwrap();
+    let pair = made::issue(&authority, &names, now).unwrap();
+    Certificate { authority: authority.certificates, pair }
 }
 
 /// A client that shows this, whether it fits or not.
@@ -57,45 +60,71 @@ pub(crate) fn client(
     }
 }
 
-/// What the server knows of a connection.
+/// How the server and a client speak.
 #[derive(Debug, PartialEq)]
 struct Connection {
-    client: Vec<CertificateDer<'static>>,
     protocol: Option<Vec<u8>>,
     version: Option<ProtocolVersion>,
 }
 
-/// Connects, and has a byte sent back, which shows that both sides went through with the handshake.
-async fn connect(served: &Served, client: ClientConfig, name: &str) -> std::io::Result<Connection> {
-    let (near, far) = duplex(1 << 16);
-    let acceptor = TlsAcceptor::from(server_config(served.clone()).unwrap());
-    let connector = TlsConnector::from(Arc::new(client));
-    let name = ServerName::try_from(name.to_owned()).unwrap();
-    let serving = async {
-        let mut stream = acceptor.accept(far).await?;
-        let byte = stream.read_u8().await?;
-        stream.write_u8(byte).await?;
-        stream.flush().await?;
-        let connection = stream.get_ref().1;
-        Ok(Connection {
-            client: connection
-                .peer_certificates()
-                .unwrap_or_default()
-                .iter()
-                .map(|one| one.clone().into_owned())
-                .collect(),
-            protocol: connection.alpn_protocol().map(<[u8]>::to_vec),
-            version: connection.protocol_version(),
-        })
-    };
-    let asking = async {
-        let mut stream = connector.connect(name, near).await?;
-        stream.write_u8(7).await?;
-        stream.flush().await?;
-        stream.read_u8().await
-    };
-    let (connection, answer) = tokio::join!(serving, asking);
-    answer.and(connection)
+/// A server of a front proxy.
+struct Door {
+    proxies: TestIssuer,
+    served: Served,
+}
+
+/// The name of the front proxy.
+pub(crate) const PROXY: &str = "front-proxy-client";
+
+/// How a cluster authenticates whose front proxy these vouch for.
+pub(crate) fn trusting(proxies: &TestIssuer) -> Authentication {
+    let names = format!("[{PROXY:?}]");
+    let data = [
+        ("requestheader-client-ca-file", proxies.pem.as_str()),
+        ("requestheader-allowed-names", names.as_str()),
+        ("requestheader-username-headers", r#"["X-Remote-User"]"#),
+        ("requestheader-group-headers", r#"["X-Remote-Group"]"#),
+    ];
+    let data = data.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    Authentication::of_config_map(&data).unwrap()
+}
+
+impl Door {
+    fn new(served: Served) -> Self {
+        Self { proxies: TestIssuer::of_today("proxies"), served }
+    }
+
+    /// A client with the front proxy's certificate.
+    fn proxy(&self, authority: &str, version: &'static SupportedProtocolVersion) -> ClientConfig {
+        let (certificate, key) = self.proxies.client_with_key(PROXY);
+        client(authority, Some(certified(certificate, &key)), version)
+    }
+
+    /// Connects, and has a byte sent back, which shows that both sides went through with the handshake.
+    async fn connect(&self, client: ClientConfig, name: &str) -> std::io::Result<Connection> {
+        let known = watch::Sender::new(Some(Arc::new(trusting(&self.proxies))));
+        let config = server_config(self.served.clone(), known.subscribe()).unwrap();
+        let (near, far) = duplex(1 << 16);
+        let (acceptor, connector) = (TlsAcceptor::from(config), TlsConnector::from(Arc::new(client)));
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        let serving = async {
+            let mut stream = acceptor.accept(far).await?;
+            let byte = stream.read_u8().await?;
+            stream.write_u8(byte).await?;
+            stream.flush().await?;
+            let connection = stream.get_ref().1;
+            let protocol = connection.alpn_protocol().map(<[u8]>::to_vec);
+            Ok(Connection { protocol, version: connection.protocol_version() })
+        };
+        let asking = async {
+            let mut stream = connector.connect(name, near).await?;
+            stream.write_u8(7).await?;
+            stream.flush().await?;
+            stream.read_u8().await
+        };
+        let (connection, answer) = tokio::join!(serving, asking);
+        answer.and(connection)
+    }
 }
 
 pub(crate) fn serving(pair: &Pair) -> Served {
@@ -116,43 +145,39 @@ pub(crate) fn certified(certificate: CertificateDer<'static>, key: &KeyPair) -> 
 }
 
 #[tokio::test]
-async fn a_client_is_served_under_each_name_with_a_certificate_or_without() {
+async fn the_front_proxy_is_served_under_each_name_and_nobody_else_is_served() {
     let own = certificate();
-    let served = serving(&own.pair);
+    let door = Door::new(serving(&own.pair));
     for version in [&TLS12, &TLS13] {
         for name in [NAME.to_owned(), format!("{NAME}.cluster.local")] {
-            let connection = connect(&served, client(&own.authority, None, version), &name).await.unwrap();
-            assert_eq!((connection.client, connection.version), (Vec::new(), Some(version.version)));
+            let connection = door.connect(door.proxy(&own.authority, version), &name).await.unwrap();
+            assert_eq!(connection.version, Some(version.version));
         }
         let (shown, key) = strangers();
-        let shows = certified(shown.clone(), &key);
-        let connection = connect(&served, client(&own.authority, Some(shows), version), NAME).await.unwrap();
-        assert_eq!(connection.client, [shown], "who vouches for it is judged for each request");
+        let (another, its_key) = door.proxies.client_with_key("another");
+        let (proxy, _) = door.proxies.client_with_key(PROXY);
+        for (what, shows) in [
+            ("no certificate", None),
+            ("one of a stranger", Some(certified(shown, &key))),
+            ("one with another name", Some(certified(another, &its_key))),
+            ("one without its key", Some(certified(proxy, &key))),
+        ] {
+            let refused = door.connect(client(&own.authority, shows, version), NAME).await;
+            assert!(refused.is_err(), "{version:?}, {what}: {refused:?}");
+        }
     }
-    let other = connect(&served, client(&own.authority, None, &TLS13), "pintle-gateway.other.svc").await;
+    let other = door.connect(door.proxy(&own.authority, &TLS13), "pintle-gateway.other.svc").await;
     assert!(other.is_err());
-}
-
-#[tokio::test]
-async fn a_client_without_the_key_of_the_certificate_that_it_shows_is_not_served() {
-    let own = certificate();
-    let served = serving(&own.pair);
-    for version in [&TLS12, &TLS13] {
-        let ((shown, _), (_, key)) = (strangers(), strangers());
-        let shows = certified(shown, &key);
-        let refused = connect(&served, client(&own.authority, Some(shows), version), NAME).await;
-        assert!(refused.is_err(), "{version:?}: {refused:?}");
-    }
 }
 
 #[tokio::test]
 async fn the_client_chooses_between_http_2_and_http_1_1() {
     let own = certificate();
-    let served = serving(&own.pair);
+    let door = Door::new(serving(&own.pair));
     for (offers, expected) in [(vec!["h2", "http/1.1"], "h2"), (vec!["http/1.1"], "http/1.1")] {
-        let mut client = client(&own.authority, None, &TLS13);
+        let mut client = door.proxy(&own.authority, &TLS13);
         client.alpn_protocols = offers.iter().map(|offer| offer.as_bytes().to_vec()).collect();
-        let connection = connect(&served, client, NAME).await.unwrap();
+        let connection = door.connect(client, NAME).await.unwrap();
         assert_eq!(connection.protocol.as_deref(), Some(expected.as_bytes()));
     }
 }
@@ -160,17 +185,18 @@ async fn the_client_chooses_between_http_2_and_http_1_1() {
 #[tokio::test]
 async fn who_connects_after_a_change_sees_the_new_certificate() {
     let (old, new) = (certificate(), certificate());
-    let served = Served::default();
+    let door = Door::new(Served::default());
+    let served = &door.served;
+    let connects = async |authority: &str| door.connect(door.proxy(authority, &TLS13), NAME).await.is_ok();
     assert!(!served.is_set());
-    assert!(connect(&served, client(&old.authority, None, &TLS13), NAME).await.is_err());
+    assert!(!connects(&old.authority).await);
     served.set(&old.pair).unwrap();
-    assert!(connect(&served, client(&old.authority, None, &TLS13), NAME).await.is_ok());
+    assert!(connects(&old.authority).await);
     let mixed = Pair { key: old.pair.key.clone(), ..new.pair.clone() };
     assert!(matches!(served.set(&mixed), Err(PairError::Unusable(_))));
-    assert!(connect(&served, client(&old.authority, None, &TLS13), NAME).await.is_ok());
+    assert!(connects(&old.authority).await);
     served.set(&new.pair).unwrap();
-    assert!(connect(&served, client(&new.authority, None, &TLS13), NAME).await.is_ok());
-    assert!(connect(&served, client(&old.authority, None, &TLS13), NAME).await.is_err());
+    assert!(connects(&new.authority).await && !connects(&old.authority).await);
 }
 
 #[test]

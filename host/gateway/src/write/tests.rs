@@ -15,9 +15,8 @@ use super::MERGE_PATCH;
 use crate::{
     answer::tests::{LLAMAS, Setting, llamas, with},
     control::bind::Serving,
-    identity::issuer::TestIssuer,
     reviews::tests::with_clock,
-    show::{CallViews, InForce},
+    show::{CallViews, InForce, InModules},
 };
 
 const RECORD: &str = "/api/v1/namespaces/n/configmaps/dolly";
@@ -58,6 +57,21 @@ async fn ask(
 
 fn labelled(version: &str) -> Value {
     json!({"metadata": {"resourceVersion": version, "labels": {"a": "b"}}})
+}
+
+/// The backing object at a version, with the label of the selector.
+fn selected(version: &str) -> (u16, Value) {
+    let (code, mut object) = at(version);
+    object["metadata"]["labels"] = json!({"a": "b"});
+    (code, object)
+}
+
+/// A gateway whose view selects by a label.
+async fn with_selector(test: impl AsyncFnOnce(&Setting)) {
+    let (view, mut serving) = llamas();
+    serving.served.selector = [("a".to_owned(), "b".to_owned())].into();
+    let setting = Setting::serving((view, serving), Arc::new(InModules));
+    with_clock(async { test(&setting).await }).await;
 }
 
 fn background() -> Value {
@@ -107,19 +121,20 @@ async fn who_is_refused_over_what_was_seen_is_refused_after_a_read() {
 
 #[tokio::test(start_paused = true)]
 async fn an_object_is_deleted_at_the_version_that_was_seen_and_looked_at_when_it_is_newer() {
-    with(async |setting| {
+    with_selector(async |setting| {
         let (delete, get) = (format!("DELETE {RECORD}"), format!("GET {RECORD}"));
         let gone = || (200, json!({"kind": "Status", "status": "Success", "details": {"uid": "u"}}));
         let pinned = |version: &str| json!({"uid": "u", "resourceVersion": version});
-        ask(setting, "GET", Value::Null, [at("5")]).await;
-        let ((code, _), asked) = ask(setting, "DELETE", background(), [conflict(), at("6"), gone()]).await;
+        ask(setting, "GET", Value::Null, [selected("5")]).await;
+        let ((code, _), asked) =
+            ask(setting, "DELETE", background(), [conflict(), selected("6"), gone()]).await;
         assert_eq!((code, lines(&asked)), (200, vec![delete.as_str(), get.as_str(), delete.as_str()]));
         assert_eq!(asked[0].1["preconditions"], pinned("5"));
-        assert_eq!(asked[2].1["preconditions"], json!({"uid": "u"}));
+        assert_eq!(asked[2].1["preconditions"], pinned("6"));
         // It is gone, and so is what was known.
-        let (_, asked) = ask(setting, "DELETE", background(), [at("9"), gone()]).await;
+        let (_, asked) = ask(setting, "DELETE", background(), [selected("9"), gone()]).await;
         assert_eq!(lines(&asked), [get.as_str(), delete.as_str()]);
-        ask(setting, "GET", Value::Null, [at("10")]).await;
+        ask(setting, "GET", Value::Null, [selected("10")]).await;
         let (_, asked) = ask(setting, "DELETE", background(), [gone()]).await;
         assert_eq!((lines(&asked), &asked[0].1["preconditions"]), (vec![delete.as_str()], &pinned("10")));
     })
@@ -128,14 +143,36 @@ async fn an_object_is_deleted_at_the_version_that_was_seen_and_looked_at_when_it
 
 #[tokio::test(start_paused = true)]
 async fn a_delete_of_an_object_that_others_keep_writing_pauses_between_its_tries() {
-    with(async |setting| {
+    with_selector(async |setting| {
         let gone = (200, json!({"kind": "Status", "status": "Success", "details": {"uid": "u"}}));
-        let mut answers: Vec<_> = (0..8).flat_map(|_| [at("5"), conflict()]).collect();
-        answers.extend([at("6"), gone]);
+        let mut answers: Vec<_> = (0..8).flat_map(|_| [selected("5"), conflict()]).collect();
+        answers.extend([selected("6"), gone]);
         let began = Instant::now();
         let ((code, _), asked) = ask(setting, "DELETE", background(), answers).await;
         assert_eq!((code, asked.len()), (200, 18));
         assert!(!began.elapsed().is_zero());
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_only_those_that_the_view_selects_are_listed_and_deleted() {
+    with_selector(async |setting| {
+        let named = |mut object: Value, name: &str| {
+            object["metadata"]["name"] = name.into();
+            object
+        };
+        let items = || json!([named(selected("5").1, "dolly"), named(at("5").1, "strange")]);
+        let list = || (200, json!({"metadata": {"resourceVersion": "7"}, "items": items()}));
+        let metadata = "application/json";
+        let ((code, shown), _) = setting.ann(["GET", LLAMAS, metadata], &Value::Null, [list()]).await;
+        assert_eq!((code, shown["items"].as_array().map(Vec::len)), (200, Some(1)), "{shown}");
+        let gone = (200, json!({"kind": "Status", "status": "Success", "details": {"uid": "u"}}));
+        let answers = [list(), selected("5"), gone];
+        let ((code, _), asked) = setting.ann(["DELETE", LLAMAS, metadata], &background(), answers).await;
+        let (get, delete) = (format!("GET {RECORD}"), format!("DELETE {RECORD}"));
+        let all = "GET /api/v1/namespaces/n/configmaps";
+        assert_eq!((code, lines(&asked)), (200, vec![all, get.as_str(), delete.as_str()]));
     })
     .await;
 }
@@ -178,7 +215,7 @@ async fn who_replaces_an_object_whose_rules_compare_it_is_refused_while_it_canno
     ] {
         with_clock(async {
             let guests = Arc::new(ShowsNothing(failure.clone()));
-            let setting = Setting::serving(TestIssuer::new("proxies"), sized(rule), guests);
+            let setting = Setting::serving(sized(rule), guests);
             let put = json!({"apiVersion": "farm.example.com/v1alpha", "kind": "Llama",
                 "metadata": {"name": "dolly", "resourceVersion": "5000007"}, "data": {"size": "2"}});
             let answers = if code == 200 { vec![at("5"), at("6")] } else { vec![at("5")] };

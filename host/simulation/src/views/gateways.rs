@@ -1,11 +1,8 @@
 //! Simulated gateways: they run in this process, can end at any point, and are asked as a server of HTTP asks them.
 
-use std::{
-    net::Ipv4Addr,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicUsize, Ordering},
 };
 
 use bytes::Bytes;
@@ -15,7 +12,6 @@ use pintle_engine::{Digest, Engine};
 use pintle_gateway::{
     Host,
     answer::Gateway,
-    identity::Peer,
     metrics::Metrics,
     reply::{Reply, ReplyBody},
 };
@@ -39,9 +35,6 @@ use crate::{
 /// The memory limit of a simulated gateway, in bytes.
 const MEMORY_BYTES: u64 = 256 << 20;
 
-/// The token of the one who asks. The API server knows whose it is.
-pub(super) const TOKEN: &str = "token-of-ann";
-
 /// The name of the one who asks.
 pub(super) const USER: &str = "ann";
 
@@ -55,10 +48,6 @@ pub struct Gateways {
     front: Option<Seams>,
     turn: AtomicUsize,
     chance: Mutex<Random>,
-    /// Whether the View of Llamas was deleted for good.
-    pub(super) removed: AtomicBool,
-    /// How many wait until they can make the View of Llamas again.
-    pub(super) remaking: AtomicUsize,
     pub(super) evidence: Mutex<Evidence>,
 }
 
@@ -77,8 +66,6 @@ impl Gateways {
             front,
             turn: AtomicUsize::new(0),
             chance: Mutex::new(Random::new(seed ^ 0xdeed)),
-            removed: AtomicBool::new(false),
-            remaking: AtomicUsize::new(0),
             evidence: Mutex::default(),
         }
     }
@@ -126,7 +113,6 @@ impl Operate for Gateways {
             identity: life.client.clone(),
             own: (pintle_api::NAMESPACE.into(), "pintle-gateway".into()),
             bundle: watch::channel(String::new()).1,
-            carried: watch::Sender::new(None),
             guests: Arc::new(Called { guests: Arc::clone(guests), seam: front.clone() }),
         };
         let gateway = life.clock.during(|| host.start());
@@ -169,8 +155,7 @@ impl World {
         let is_watch = request.path.contains("watch=true");
         let request = request.into_http().ok_or(Broke)?;
         // It is a task of the gateway: it has its clock, and ends with it.
-        let client = Peer::at(Ipv4Addr::LOCALHOST.into());
-        let answer = life.spawner.spawn(async move { gateway.answer(&client, request).await });
+        let answer = life.spawner.spawn(async move { gateway.answer(request).await });
         let reply: Reply = answer.await.map_err(|_| Broke)?;
         let (mut code, warns) = (reply.status().as_u16(), reply.headers().contains_key("warning"));
         if is_watch && code == 200 {
@@ -221,7 +206,7 @@ impl Request {
         let request = http::Request::builder()
             .method(self.method)
             .uri(self.path)
-            .header("authorization", format!("Bearer {TOKEN}"))
+            .header("x-remote-user", USER)
             .header("accept", self.accept.unwrap_or("application/json"))
             .header("content-type", self.content_type.unwrap_or("application/json"))
             .header("user-agent", self.agent);

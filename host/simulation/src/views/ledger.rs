@@ -14,10 +14,8 @@ const EPOCH_DIGITS: usize = 6;
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const LAST_APPLIED_OF_VIEWS: &str = "pintle.dev/last-applied.";
 
-/// The finalizers of the garbage collector, and under which names records have those of Llamas: with the first digits of the sha256 of
-/// `farm.example.com/llamas`.
-pub(super) const COLLECTORS: [(&str, &str); 2] =
-    [("foregroundDeletion", "pintle.dev/foreground.2a142a35e3"), ("orphan", "pintle.dev/orphan.2a142a35e3")];
+/// The finalizers of the garbage collector. No view shows them.
+const COLLECTORS: [&str; 2] = ["foregroundDeletion", "orphan"];
 
 /// Everything that was ever stored.
 pub(super) struct Ledger {
@@ -30,27 +28,6 @@ pub(super) struct Ledger {
     uids: BTreeSet<String>,
     /// The versions at which what Llamas own came, changed or went, by its name.
     owned: BTreeMap<String, Vec<u64>>,
-    /// The versions at which the View of Llamas came or changed, and whether it was to stay.
-    view: Vec<(u64, bool)>,
-}
-
-/// A stored object, from its creation to its end.
-pub(super) struct Life<'a> {
-    pub(super) name: String,
-    pub(super) uid: &'a str,
-    /// The version at which its deletion began.
-    pub(super) begun: Option<u64>,
-    /// The version at which it was gone.
-    pub(super) gone: Option<u64>,
-    revisions: Vec<&'a Revision>,
-}
-
-impl Life<'_> {
-    /// As it was at a version, if it was there.
-    pub(super) fn at(&self, version: u64) -> Option<&Value> {
-        let last = self.revisions.iter().rev().find(|revision| revision.version <= version)?;
-        (!last.gone).then_some(&last.after)
-    }
 }
 
 /// A version that was shown: the stored object's, and the epoch.
@@ -105,7 +82,6 @@ impl Ledger {
             modules: BTreeMap::new(),
             uids: BTreeSet::new(),
             owned: BTreeMap::new(),
-            view: Vec::new(),
         };
         for revision in server.history() {
             let object = &revision.after;
@@ -114,9 +90,6 @@ impl Ledger {
                 ledger.owned.entry(text(&object["metadata"]["name"])).or_default().push(revision.version);
             }
             if object["kind"] == "View" {
-                if object["metadata"]["name"] == "llamas" {
-                    ledger.view.push((revision.version, !is_going(&revision)));
-                }
                 let active = &object["status"]["active"];
                 if let Some(epoch) = active["epoch"].as_u64() {
                     let known = ledger.modules.entry((text(&object["metadata"]["name"]), epoch)).or_default();
@@ -139,52 +112,21 @@ impl Ledger {
         self.by_version.get(&version)
     }
 
-    /// The Llama that was stored under this name with this uid.
-    pub(super) fn life<'a>(&'a self, name: &str, uid: &'a str) -> Life<'a> {
-        let changes = self.by_name.get(&("llamas", name.to_owned())).into_iter().flatten();
-        let revisions: Vec<&Revision> = changes
-            .filter_map(|(version, _)| self.at(*version))
-            .filter(|revision| revision.after["metadata"]["uid"] == uid)
-            .collect();
-        let begun = revisions.iter().find(|revision| is_going(revision)).map(|revision| revision.version);
-        let gone = revisions.iter().find(|revision| revision.gone).map(|revision| revision.version);
-        Life { name: name.to_owned(), uid, begun, gone, revisions }
-    }
-
-    /// The Llamas that were stored at a version.
-    pub(super) fn llamas_at(&self, version: u64) -> Vec<Life<'_>> {
-        let names = self.by_name.keys().filter(|(plural, _)| *plural == "llamas");
-        let there = names.filter_map(|(plural, name)| {
-            let changes = self.by_name.get(&(plural, name.clone()))?;
-            let (last, is_there) = changes.iter().rev().find(|(changed, _)| *changed <= version)?;
-            let uid = self.at(*last).filter(|_| *is_there)?.after["metadata"]["uid"].as_str()?;
-            Some(self.life(name, uid))
+    /// The uids of the stored Llamas that there are in the end.
+    pub(super) fn uids_left(&self) -> BTreeSet<&str> {
+        let llamas = self.by_name.iter().filter(|((plural, _), _)| *plural == "llamas");
+        let left = llamas.filter_map(|(_, changes)| {
+            let (last, is_there) = changes.last()?;
+            self.at(*last).filter(|_| *is_there)?.after["metadata"]["uid"].as_str()
         });
-        there.collect()
+        left.collect()
     }
 
-    /// What Llamas owned at a version, by name.
-    pub(super) fn owned_at(&self, version: u64) -> Vec<(String, &Value)> {
-        let names = self.owned.keys().cloned();
-        let there = names.filter_map(|name| {
-            let (object, is_there) = self.owned_until(&name, version)?;
-            (is_there && is_owned(object)).then_some((name, object))
-        });
-        there.collect()
-    }
-
-    /// What Llamas own or owned, as it was last at a version, and whether it was still there.
-    pub(super) fn owned_until(&self, name: &str, version: u64) -> Option<(&Value, bool)> {
-        let last = self.owned.get(name)?.iter().rev().find(|changed| **changed <= version)?;
-        self.at(*last).map(|revision| (&*revision.after, !revision.gone))
-    }
-
-    /// Whether the View of Llamas was being deleted, or gone, at some time between two versions.
-    pub(super) fn is_without_view(&self, versions: (u64, u64)) -> bool {
-        let (from, to) = versions;
-        let at_first = self.view.iter().rev().find(|(version, _)| *version <= from);
-        let within = self.view.iter().filter(|(version, _)| *version > from && *version <= to);
-        at_first.into_iter().chain(within).any(|(_, stays)| !stays)
+    /// What Llamas own in the end, by name.
+    pub(super) fn owned_left(&self) -> impl Iterator<Item = (&String, &Value)> {
+        let last = self.owned.iter().filter_map(|(name, changes)| Some((name, self.at(*changes.last()?)?)));
+        let left = last.filter(|(_, revision)| !revision.gone && is_owned(&revision.after));
+        left.map(|(name, revision)| (name, &*revision.after))
     }
 
     /// Whether more than the finalizers of a Llama changed between two versions, before its deletion began.
@@ -269,11 +211,8 @@ pub(super) fn shown(plural: &str, stored: &Value, epoch: u64, module: &str) -> V
     }
     if is_llama {
         let finalizers = from["finalizers"].as_array().into_iter().flatten();
-        let shown = |one: &Value| match COLLECTORS.iter().find(|(_, stored)| one == stored) {
-            Some((collectors, _)) => Some(Value::from(*collectors)),
-            None => (!COLLECTORS.iter().any(|(collectors, _)| one == collectors)).then(|| one.clone()),
-        };
-        let finalizers: Vec<Value> = finalizers.filter_map(shown).collect();
+        let is_shown = |one: &&Value| !COLLECTORS.iter().any(|collectors| *one == collectors);
+        let finalizers: Vec<Value> = finalizers.filter(is_shown).cloned().collect();
         if !finalizers.is_empty() {
             metadata.insert("finalizers".into(), json!(finalizers));
         }

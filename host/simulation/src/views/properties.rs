@@ -1,20 +1,16 @@
 //! The properties that must hold in every run of the gateway. Their codes are those of docs/simulator.md.
 
-mod deletions;
-
 use std::{collections::BTreeMap, fmt};
 
 use pintle_simulator::{Record, Verb};
 use serde_json::Value;
-
-use deletions::Deletions;
 
 use super::{
     Broken, MODULES, NAMESPACE, collection,
     gateways::{Answer, Content, Request},
     informer::Informer,
     ledger::{Ledger, Version, can_be_shown, exchanged, expected_as, shown, without_uid},
-    objects::{GROWN, LABEL},
+    objects::{GROWN, LABEL, owners},
     script::is_gateway,
     world::{Evidence, Sighting, Told, World, Written, view},
 };
@@ -32,7 +28,7 @@ pub enum Property {
     Uids,
     /// G5: a write does what its answer says.
     Answered,
-    /// G6: what an object owns is treated as whoever deleted it asked for, and nothing waits for ever.
+    /// G6: what names an object as its owner goes after it, and nobody is told that it stays.
     Cascades,
     /// The gateways come to be ready, and the clients get answers.
     Serves,
@@ -63,7 +59,7 @@ pub(super) fn on_the_way(ledger: &Ledger, evidence: &Evidence, records: &[Record
     evidence.writes.iter().try_for_each(|written| answered(ledger, written, records))?;
     let mut uids = Uids::default();
     evidence.sightings.iter().try_for_each(|sighting| uids.judge(ledger, sighting))?;
-    Deletions { ledger, writes: &evidence.writes, records, uids: &uids }.judge()?;
+    cascades(ledger, &evidence.writes, &uids)?;
     for missed in &evidence.misses {
         let path = missed.path.split('?').next().unwrap_or_default();
         let named = ["llamas", "farmpods"].into_iter().find_map(|plural| {
@@ -77,6 +73,30 @@ pub(super) fn on_the_way(ledger: &Ledger, evidence: &Evidence, records: &[Record
         }
     }
     evidence.sightings.iter().try_for_each(|sighting| is_shown(ledger, sighting))
+}
+
+/// Whether what Llamas owned went after them.
+fn cascades(ledger: &Ledger, writes: &[Written], uids: &Uids) -> Result<(), Broken> {
+    for written in writes {
+        let is_done = written.answer.as_ref().is_some_and(|(code, _)| *code < 300);
+        if written.request.method == "DELETE" && is_done && written.wanted["propagationPolicy"] == "Orphan" {
+            let what = format!("{} was answered with success, and orphans nothing", written_as(written));
+            return Err(Broken::at(Property::Cascades, written.at, what));
+        }
+    }
+    let left = ledger.uids_left();
+    for (name, object) in ledger.owned_left() {
+        let is_there = |owner: &Value| {
+            let stored = owner["uid"].as_str().and_then(|uid| uids.by_shown.get(uid));
+            stored.is_some_and(|stored| left.contains(stored.as_str()))
+        };
+        if !owners(object).all(is_there) {
+            let references = &object["metadata"]["ownerReferences"];
+            let what = format!("in the end {name} names an owner that is gone: {references}");
+            return Err(Broken::new(Property::Cascades, what));
+        }
+    }
+    Ok(())
 }
 
 /// The uids that were shown.
@@ -390,23 +410,6 @@ pub(super) fn in_the_end(world: &World, informer: &Informer) -> Result<(), Broke
     }
     match expected.keys().find(|key| !believed.contains_key(*key)) {
         Some(key) => broken(format!("does not know {plural} {key}")),
-        None => Ok(()),
-    }
-}
-
-/// Judges whether a View that was deleted is gone, and took the garbage collector's finalizers with it.
-pub(super) fn leaves_nothing_behind(world: &World) -> Result<(), Broken> {
-    let broken = |what: String| Err(Broken::new(Property::Cascades, what));
-    if let Some(left) = world.server.object(&view("llamas")) {
-        let (finalizers, status) = (&left["metadata"]["finalizers"], &left["status"]["conditions"]);
-        return broken(format!("the View that was deleted is still there, with {finalizers}: {status}"));
-    }
-    let stored = world.server.snapshot();
-    match stored.objects.values().find(|object| deletions::collectors(object).next().is_some()) {
-        Some(left) => broken(format!(
-            "the View is gone, and {} has {}, which nobody takes off",
-            left["metadata"]["name"], left["metadata"]["finalizers"]
-        )),
         None => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
 //! A cluster in memory with gateways and their clients, in which a plan is carried out.
 
 use std::{
-    sync::{MutexGuard, PoisonError, atomic::Ordering},
+    sync::{MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -19,8 +19,6 @@ use crate::acts::{delete, merge, reference};
 
 /// How long a View is suspended, gone, or names no module that exists.
 const AWHILE: Duration = Duration::from_secs(4);
-/// How long a gateway may hold a View that is deleted: longer than it waits for a reply that never comes.
-const HOLDS_AT_MOST: Duration = Duration::from_secs(120);
 /// How many calls of guests are late, one after the other.
 pub(super) const LATE_CALLS: u32 = 8;
 
@@ -207,44 +205,22 @@ impl World {
         }
     }
 
-    /// Deletes the View of Llamas, and makes it again after a while, unless it was deleted for good.
+    /// Deletes the View of Llamas, and makes it again after a while.
     async fn remake(&self) {
-        let object = self.server.object(&view("llamas"));
-        let Some(object) = object.filter(|_| !self.own.removed.load(Ordering::Relaxed)) else { return };
+        let Some(object) = self.server.object(&view("llamas")) else { return };
         self.as_keeper(delete(&view("llamas")));
-        self.own.remaking.fetch_add(1, Ordering::Relaxed);
         tokio::time::sleep(AWHILE).await;
-        let again = json!({"apiVersion": object["apiVersion"], "kind": object["kind"],
-            "metadata": {"name": object["metadata"]["name"]}, "spec": object["spec"]});
-        // While the gateway holds it, another cannot be made.
-        while self.is_wanted()
-            && self.server.object(&view("llamas")).is_none_or(|view| is_deleted(&view))
-            && !self.as_keeper(Act::Create(again.clone()))
-        {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-        self.own.remaking.fetch_sub(1, Ordering::Relaxed);
+        self.as_keeper(Act::Create(json!({"apiVersion": object["apiVersion"], "kind": object["kind"],
+            "metadata": {"name": object["metadata"]["name"]}, "spec": object["spec"]})));
     }
 
     /// Ends what was to last for a while, in case it still does.
     pub(super) async fn settle(&self) {
         self.own.guests.be_late(0);
         tokio::time::sleep(AWHILE * 2).await;
-        for _ in 0..HOLDS_AT_MOST.as_secs() {
-            if self.own.remaking.load(Ordering::Relaxed) == 0 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
         let module = self.module_of("llamas");
         let module = if MODULES.contains(&module.as_str()) { &module } else { MODULES[0] };
         self.set("llamas", json!({"suspend": false, "module": module}));
-    }
-
-    /// Deletes the View of Llamas for good.
-    pub(super) fn remove_view(&self) {
-        self.own.removed.store(true, Ordering::Relaxed);
-        self.as_keeper(delete(&view("llamas")));
     }
 
     fn module_of(&self, name: &str) -> String {
@@ -266,9 +242,4 @@ impl World {
 /// A View.
 pub(super) fn view(name: &str) -> ObjectRef {
     reference("pintle.dev/v1alpha1", "View", None, name)
-}
-
-/// Whether somebody has deleted an object.
-fn is_deleted(object: &Value) -> bool {
-    object["metadata"].get("deletionTimestamp").is_some()
 }

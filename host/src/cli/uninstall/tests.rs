@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use pintle_core::{object, view::metadata::collectors_of};
-use pintle_simulator::{Act, Failure, Fate, Faults, RequestSeen};
+use pintle_core::object;
+use pintle_simulator::Act;
 use serde_json::{Value, json};
 
 use super::{
-    super::fixture::{cluster, module, read, reconciler, view, view_of_llamas},
+    super::fixture::{cluster, module, read, reconciler, view},
     *,
 };
 
@@ -25,7 +25,7 @@ fn who_is_asked_says_yes_in_full_or_with_a_letter() {
 
 #[test]
 fn reconcilers_go_first_the_host_after_the_modules_and_its_namespace_last() {
-    let plan = Plan::of(vec![], installed(), false);
+    let plan = Plan::of(&[], installed(), false);
     assert_eq!(
         plan.text(),
         "These are deleted, in this order:
@@ -46,7 +46,7 @@ fn reconcilers_go_first_the_host_after_the_modules_and_its_namespace_last() {
   namespace/pintle-system, with everything in it
 These stay:
   all roots and their CRDs, and the children of roots, without the finalizers of the host
-  all objects that Views show, without the finalizers that the garbage collector has through Views
+  all objects that Views show
   ClusterRoles of guests: kubectl delete clusterroles -l pintle.dev/aggregate-to-host=true
   ClusterRoles of Views: kubectl delete clusterroles -l pintle.dev/aggregate-to-gateway=true
   the CRDs of Module, Reconciler and View, without --crds
@@ -68,7 +68,7 @@ fn what_leads_to_the_gateway_goes_before_it_and_the_gateway_before_everything_el
     let [_, gateway] = installation(NAMESPACE).unwrap();
     let [_, _, reconcilers, modules, host] = installed();
     let all = [Target::all(&services), gateway, reconcilers, modules, host];
-    let plan = Plan::of(read(&[view("bs", "web-0.1.0", None, &[])]), all, false);
+    let plan = Plan::of(&read(&[view("bs", "web-0.1.0", None, &[])]), all, false);
     assert!(
         plan.text().starts_with(
             "These are deleted, in this order:
@@ -112,7 +112,7 @@ fn an_apiservice_that_leads_elsewhere_is_left_alone() {
 
 #[test]
 fn the_crds_go_last_and_only_where_that_is_said() {
-    let plan = Plan::of(vec![], installed(), true);
+    let plan = Plan::of(&[], installed(), true);
     let last: Vec<String> = plan.steps[4].iter().map(ToString::to_string).collect();
     assert_eq!(
         last,
@@ -128,7 +128,7 @@ fn the_crds_go_last_and_only_where_that_is_said() {
 #[test]
 fn another_namespace_stays_and_what_is_in_it_goes() {
     let [host, gateway] = installation("tools").unwrap();
-    let text = Plan::of(vec![], [vec![], vec![], vec![], vec![], host], false).text();
+    let text = Plan::of(&[], [vec![], vec![], vec![], vec![], host], false).text();
     assert!(!text.contains("namespace/") && !text.contains("pintle-system"), "{text}");
     for target in ["deployment.apps/pintle", "lease.coordination.k8s.io/pintle", "secret/pintle-gateway-tls"]
     {
@@ -154,7 +154,7 @@ async fn a_namespace_is_refused_while_the_host_has_its_account_in_another() {
 
 #[test]
 fn where_nothing_is_installed_there_is_nothing_to_do() {
-    assert!(Plan::of(vec![], Default::default(), true).steps.is_empty());
+    assert!(Plan::of(&[], Default::default(), true).steps.is_empty());
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn a_module_is_not_touched_before_the_last_reconciler_is_gone() {
     held["metadata"]["finalizers"] = json!(["pintle.dev/roots"]);
     let (server, client) = cluster(&[module("web-0.1.0", None), held.clone()]);
     let [.., reconcilers, modules, _] = installed();
-    let plan = Plan::of(vec![], [vec![], vec![], reconcilers, modules, vec![]], false);
+    let plan = Plan::of(&[], [vec![], vec![], reconcilers, modules, vec![]], false);
     let mut told = String::new();
     let mut tell = |line: &str| {
         told.push_str(line);
@@ -181,52 +181,4 @@ async fn a_module_is_not_touched_before_the_last_reconciler_is_gone() {
     carry_out(&client, &plan, Duration::from_secs(5), &mut tell).await.unwrap();
     assert!(server.object(&object::reference(&module("web-0.1.0", None))).is_none());
     assert_eq!(told, "reconciler.pintle.dev/r deleted\nmodule.pintle.dev/web-0.1.0 deleted\n");
-}
-
-/// The View of Llamas, which people may delete, and which the gateway holds.
-fn held_view() -> Value {
-    let mut view = view_of_llamas("farm", Some("farm"), &[]);
-    view["metadata"]["finalizers"] = json!(["pintle.dev/view"]);
-    view["status"]["served"]["writes"] = json!(["data"]);
-    view["status"]["served"]["verbs"] = json!(["get", "delete"]);
-    view["status"]["served"]["backing"] =
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "plural": "configmaps", "namespaced": true});
-    view
-}
-
-#[tokio::test]
-async fn views_go_without_a_gateway_and_leave_nothing_that_nobody_can_delete() {
-    let [foreground, orphan] = collectors_of("farm.example.com", "llamas");
-    let shown = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
-        "name": "dolly", "namespace": "default", "finalizers": [foreground, "somebody/else", orphan],
-    }});
-    let (server, client) = cluster(&[held_view(), shown.clone()]);
-    let plan = Plan::of(read(&[held_view()]), Default::default(), false);
-    let mut told = String::new();
-    let mut tell = |line: &str| {
-        told.push_str(line);
-        Ok(())
-    };
-    carry_out(&client, &plan, Duration::from_secs(5), &mut tell).await.unwrap();
-    assert_eq!(told, "view.pintle.dev/v deleted\nfinalizers of Views taken off objects of v1 ConfigMap: 1\n");
-    assert!(server.object(&object::reference(&held_view())).is_none());
-    let left = server.object(&object::reference(&shown)).unwrap();
-    assert_eq!(left["metadata"]["finalizers"], json!(["somebody/else"]));
-}
-
-#[tokio::test]
-async fn a_view_waits_when_what_it_shows_cannot_be_freed() {
-    struct Forbidding;
-    impl Faults for Forbidding {
-        fn request(&mut self, seen: &RequestSeen) -> Fate {
-            if seen.resource == "configmaps" { Fate::Fail(Failure::of(403)) } else { Fate::Pass }
-        }
-    }
-    let (server, client) = cluster(&[held_view()]);
-    server.set_faults(Box::new(Forbidding));
-    let plan = Plan::of(read(&[held_view()]), installed(), false);
-    let problem = carry_out(&client, &plan, Duration::ZERO, &mut |_| Ok(())).await.unwrap_err().to_string();
-    assert!(problem.contains("cannot be taken off the objects of v1 ConfigMap"), "{problem}");
-    assert!(problem.contains("hint: Views wait for that; run this again as somebody"), "{problem}");
-    assert!(server.object(&object::reference(&held_view())).is_some());
 }

@@ -58,6 +58,25 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         forgives: &["/body"],
     },
     Difference {
+        name: "A delete in the foreground is one in the background, with a Warning.",
+        reason: "A view has no finalizer by which the garbage collector could hold an object.",
+        is_in: |_, view| {
+            view.asked.contains("Foreground")
+                && text(&view.answer, "/headers/warning").contains("in the background")
+        },
+        forgives: &["/headers/warning"],
+    },
+    Difference {
+        name: "A delete that is to orphan dependents is refused with 422.",
+        reason: "The garbage collector orphans by a finalizer too.",
+        is_in: |crd, view| {
+            crd.code() == 200
+                && is_refusal(view, 422, "Invalid")
+                && text(view.body(), "/message").contains("is not orphaned")
+        },
+        forgives: &["/code", "/body"],
+    },
+    Difference {
         name: "A resource of the group that no View serves is 503, and not 404.",
         reason: "A 404 would be proof to the garbage collector that its objects are gone, and a View may only be away.",
         is_in: |crd, view| {
@@ -129,6 +148,25 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         reason: "Custom resources are not either, but their refusals are.",
         is_in: |_, view| view.asked.contains("protobuf") && is_refusal(view, 406, "NotAcceptable"),
         forgives: &["/body", "/headers/content-type"],
+    },
+    Difference {
+        name: "Who reads only YAML, or only the `v1beta1` of tables and metadata, is refused with 406.",
+        reason: "No client of Kubernetes reads nothing else.",
+        is_in: |_, view| {
+            let is_old =
+                view.asked.contains("v=v1beta1") || view.asked.contains("(accept: application/yaml)");
+            is_old && is_refusal(view, 406, "NotAcceptable")
+        },
+        forgives: &["/code", "/body", "/headers/content-type"],
+    },
+    Difference {
+        name: "Who reads YAML and JSON gets JSON.",
+        reason: "Nothing is written in YAML.",
+        is_in: |crd, view| {
+            let form = |said: &Said| text(&said.answer, "/headers/content-type").to_owned();
+            form(crd) == "application/yaml" && form(view) == "application/json"
+        },
+        forgives: &["/headers/content-type"],
     },
     Difference {
         name: "kubectl ends in the same way and says the same in the end where a refusal has other words.",

@@ -109,6 +109,8 @@ struct Held {
 
 /// Somebody who lists.
 struct Person {
+    name: String,
+    /// As the API server's front proxy, which names the person.
     aggregated: Client,
     console: Client,
 }
@@ -167,19 +169,27 @@ impl Farm<'_> {
         let person = |at: usize| {
             self.run(&format!("create serviceaccount lister-{at} --namespace={NAMESPACE}"), None)?;
             let token = self.run(&format!("create token lister-{at} --namespace={NAMESPACE}"), None)?;
-            let client = |url: String| {
+            let client = |url: String, auth: AuthInfo| {
                 let mut config = Config::new(url.parse()?);
                 // Its certificate is for the name of its Service.
                 config.accept_invalid_certs = true;
                 config.default_retry = false;
                 config.read_timeout = Some(Patience::default().whole());
-                config.auth_info =
-                    AuthInfo { token: Some(token.trim().to_owned().into()), ..AuthInfo::default() };
+                config.auth_info = auth;
                 anyhow::Ok(Client::try_from(config)?)
             };
+            let pki = self.plane.directory().join("pki");
+            let file = |name: &str| Some(pki.join(name).to_string_lossy().into_owned());
+            let proxy = AuthInfo {
+                client_certificate: file("front-proxy-client.crt"),
+                client_key: file("front-proxy-client.key"),
+                ..AuthInfo::default()
+            };
+            let owner = AuthInfo { token: Some(token.trim().to_owned().into()), ..AuthInfo::default() };
             Ok(Person {
-                aggregated: client(format!("https://{}", held.gateway.address))?,
-                console: client(format!("http://{}", held.console))?,
+                name: format!("system:serviceaccount:{NAMESPACE}:lister-{at}"),
+                aggregated: client(format!("https://{}", held.gateway.address), proxy)?,
+                console: client(format!("http://{}", held.console), owner)?,
             })
         };
         (0..PEOPLE).map(person).collect()
@@ -280,6 +290,12 @@ async fn send(way: &Way, person: &Person, next: Option<&str>) -> anyhow::Result<
     };
     let mut request = request?;
     request.headers_mut().insert(header::ACCEPT, way.accept.parse()?);
+    if !way.is_of_console {
+        request.headers_mut().insert("x-remote-user", person.name.parse()?);
+        request
+            .headers_mut()
+            .insert("x-remote-group", format!("system:serviceaccounts:{NAMESPACE}").parse()?);
+    }
     Ok(client.send(request).await?)
 }
 

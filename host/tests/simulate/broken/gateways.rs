@@ -128,10 +128,10 @@ pub(crate) const GATEWAYS: &[BrokenGateway] = &[
             }
         })
     }),
-    // A delete in the foreground does not wait for what the object owns.
-    gateway("goes-before-what-it-owns", Property::Cascades, Side::Clients, || {
+    // A delete that is to orphan what the object owns does not.
+    gateway("orphans-nothing", Property::Cascades, Side::Clients, || {
         requests(|_, sent| {
-            if sent.method == "DELETE" && sent.body["propagationPolicy"] == "Foreground" {
+            if sent.method == "DELETE" && sent.body["propagationPolicy"] == "Orphan" {
                 sent.body["propagationPolicy"] = "Background".into();
             }
             None

@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 use super::{Query, version_of_epoch, write::wrong_dry_run};
 use crate::view::{
     cut::BackingObject,
-    metadata::Collector,
     served::Lens,
     status::{Status, fault},
     version::Sent,
@@ -44,25 +43,11 @@ struct Preconditions {
     resource_version: Option<String>,
 }
 
-/// What is to become of the objects that name the deleted one as their owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Propagation {
-    /// They are deleted afterwards.
-    Background,
-    /// They are deleted first, or name it no longer.
-    Through(Collector),
-}
-
 impl DeleteOptions {
-    /// What is asked for. None: nothing, so that the finalizers of the object decide, as in the API server.
-    pub fn propagation(&self) -> Option<Propagation> {
-        let orphan = Propagation::Through(Collector::Orphan);
-        match (self.orphan_dependents, self.propagation_policy.as_deref()) {
-            (Some(true), _) | (None, Some("Orphan")) => Some(orphan),
-            (None, Some("Foreground")) => Some(Propagation::Through(Collector::Foreground)),
-            (Some(false), _) | (None, Some(_)) => Some(Propagation::Background),
-            (None, None) => None,
-        }
+    /// Whether what names the object as its owner is to be deleted first. It is deleted afterwards: a view has no finalizer with which the
+    /// garbage collector could hold the object meanwhile.
+    pub fn is_foreground(&self) -> bool {
+        self.propagation_policy.as_deref() == Some("Foreground")
     }
 
     /// Whether it is for one version of the object, and which.
@@ -101,6 +86,12 @@ impl DeleteOptions {
                 faults.push(fault::not_supported("propagationPolicy", &format!("{policy:?}"), &supported));
             }
         }
+        let is_orphan = written.propagation_policy.as_deref() == Some("Orphan");
+        if faults.is_empty() && (is_orphan || written.orphan_dependents == Some(true)) {
+            let field = if is_orphan { "propagationPolicy" } else { "orphanDependents" };
+            faults
+                .push(fault::forbidden(field, "what names an object of a view as its owner is not orphaned"));
+        }
         let dry_run = written.dry_run.unwrap_or_default();
         faults.extend(wrong_dry_run(&dry_run.iter().map(String::as_str).collect::<Vec<_>>()));
         if !faults.is_empty() {
@@ -134,12 +125,7 @@ impl DeleteOptions {
             };
             preconditions.insert("resourceVersion".into(), version.into());
         }
-        // The garbage collector works on the view's own graph. What names the backing object as its owner follows it.
-        let is_foreground = self.propagation() == Some(Propagation::Through(Collector::Foreground));
-        let policy = match is_foreground && lens.served.is_writable() {
-            true => Some("Background".to_owned()),
-            false => self.propagation_policy.clone(),
-        };
+        let policy = self.propagation_policy.as_ref().map(|_| "Background");
         let fields = [
             ("preconditions", (!preconditions.is_empty()).then(|| preconditions.into())),
             ("propagationPolicy", policy.map(Value::from)),
@@ -186,9 +172,9 @@ impl Written {
     }
 }
 
-/// The options of a deletion of the object as it was looked at, and no other: of that object, and of that version if it must still be as it
-/// was. Beside them, whether a conflict may be due to that: not if whoever deletes it named another uid, or a version.
-pub fn pinned(options: &Value, object: &BackingObject, with_version: bool) -> (Value, bool) {
+/// The options of a deletion of the object as it was looked at, and no other: of that object at that version. Beside them, whether a conflict
+/// may be due to that: not if whoever deletes it named another uid, or a version.
+pub fn pinned(options: &Value, object: &BackingObject) -> (Value, bool) {
     let mut options = options.clone();
     let mut preconditions =
         options.get("preconditions").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -196,9 +182,7 @@ pub fn pinned(options: &Value, object: &BackingObject, with_version: bool) -> (V
     let is_ours =
         !preconditions.contains_key("resourceVersion") && !preconditions.get("uid").is_some_and(is_other);
     preconditions.entry("uid").or_insert_with(|| object.uid().into());
-    if with_version {
-        preconditions.entry("resourceVersion").or_insert_with(|| object.version().into());
-    }
+    preconditions.entry("resourceVersion").or_insert_with(|| object.version().into());
     options["preconditions"] = preconditions.into();
     (options, is_ours)
 }
@@ -227,18 +211,18 @@ mod tests {
     #[test]
     fn options_of_the_body_and_of_the_query_are_the_same() {
         let body = json!({
-            "kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 5, "propagationPolicy": "Orphan",
+            "kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 5, "propagationPolicy": "Foreground",
             "preconditions": {"uid": lens().mask.map(UID), "resourceVersion": "77000000"}, "dryRun": ["All"],
             "ignoreStoreReadErrorWithClusterBreakingPotential": true, "unknown": 1,
         });
         let expected = json!({
-            "kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 5, "propagationPolicy": "Orphan",
+            "kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 5, "propagationPolicy": "Background",
             "preconditions": {"uid": UID, "resourceVersion": "77"}, "dryRun": ["All"],
         });
         assert_eq!(asked("", Some(&body)), Ok(expected.clone()));
         let uid = lens().mask.map(UID);
         let text = format!(
-            "gracePeriodSeconds=5&propagationPolicy=Orphan&uid={uid}&resourceVersion=77000000&dryRun=All&x=y"
+            "gracePeriodSeconds=5&propagationPolicy=Foreground&uid={uid}&resourceVersion=77000000&dryRun=All&x=y"
         );
         assert_eq!(asked(&text, None), Ok(expected));
         let plain = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
@@ -294,8 +278,7 @@ mod tests {
         let mut object = BackingObject::default();
         object.metadata.extend([("uid".into(), json!("u1")), ("resourceVersion".into(), json!("7"))]);
         let preconditions = |given: Value| {
-            let (options, is_ours) =
-                pinned(&json!({"preconditions": given, "dryRun": ["All"]}), &object, true);
+            let (options, is_ours) = pinned(&json!({"preconditions": given, "dryRun": ["All"]}), &object);
             assert_eq!(options["dryRun"], json!(["All"]));
             (options["preconditions"].clone(), is_ours)
         };
@@ -306,30 +289,28 @@ mod tests {
         assert_eq!(preconditions(json!({"uid": "u2"})), (of_another, false));
         let of_before = json!({"uid": "u1", "resourceVersion": "6"});
         assert_eq!(preconditions(json!({"resourceVersion": "6"})), (of_before, false));
-        let (any_version, is_ours) = pinned(&json!({}), &object, false);
-        assert_eq!((any_version, is_ours), (json!({"preconditions": {"uid": "u1"}}), true));
     }
 
     #[test]
-    fn what_a_view_owns_is_treated_on_its_own_graph_and_the_backing_object_follows() {
-        let served = Served { writes: vec!["spec".into()], ..lens().served };
-        let writable = Lens::new("llamas", served, Access::View, Vec::new(), Epoch::default());
-        let foreground = Some(Propagation::Through(Collector::Foreground));
-        let orphan = Some(Propagation::Through(Collector::Orphan));
-        for (text, propagation, below) in [
-            ("", None, json!(null)),
-            ("propagationPolicy=Background", Some(Propagation::Background), json!("Background")),
-            ("propagationPolicy=Foreground", foreground, json!("Background")),
-            ("propagationPolicy=Orphan", orphan, json!("Orphan")),
-            ("orphanDependents=true", orphan, json!(null)),
-            ("orphanDependents=false", Some(Propagation::Background), json!(null)),
+    fn foreground_is_carried_out_as_background_and_orphaning_is_refused() {
+        for (text, is_foreground, below) in [
+            ("", false, json!(null)),
+            ("propagationPolicy=Background", false, json!("Background")),
+            ("propagationPolicy=Foreground", true, json!("Background")),
+            ("orphanDependents=false", false, json!(null)),
         ] {
-            let options = DeleteOptions::read(&query(text), None).unwrap();
-            assert_eq!(options.propagation(), propagation, "{text}");
-            let policy = |lens: &Lens| options.backing(lens, "x").unwrap()["propagationPolicy"].clone();
-            assert_eq!(policy(&writable), below, "{text}");
-            let as_asked = if text.ends_with("Foreground") { json!("Foreground") } else { below };
-            assert_eq!(policy(&lens()), as_asked, "a view that is only read owns nothing: {text}");
+            let options = DeleteOptions::read(&query(text), None).expect(text);
+            assert_eq!(options.is_foreground(), is_foreground, "{text}");
+            assert_eq!(options.backing(&lens(), "x").expect(text)["propagationPolicy"], below, "{text}");
+        }
+        for (text, field) in
+            [("propagationPolicy=Orphan", "propagationPolicy"), ("orphanDependents=true", "orphanDependents")]
+        {
+            let refused = DeleteOptions::read(&query(text), None).expect_err(text);
+            let why =
+                format!("{field}: Forbidden: what names an object of a view as its owner is not orphaned");
+            assert_eq!(refused.code, 422, "{text}");
+            assert!(refused.message.ends_with(&why), "{}", refused.message);
         }
     }
 }

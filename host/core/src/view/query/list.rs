@@ -44,6 +44,9 @@ enum Match {
     NotOlder,
 }
 
+/// How many objects are read at a time of a list that a client wants whole.
+const PAGE_OBJECTS: u64 = 500;
+
 /// A name that no object has, but that can be asked for.
 const NO_NAME: &str = "metadata.name=-";
 
@@ -140,12 +143,6 @@ impl ListOptions {
         names.next().map(|term| term.value.as_str())
     }
 
-    /// Whether they are about all objects: no selector leaves one out, and a list is no page of one. What is answered may still end with a
-    /// page.
-    pub fn is_of_all(&self) -> bool {
-        self.labels.is_empty() && self.fields.is_empty() && self.page.is_empty()
-    }
-
     /// The same for the backing kind.
     ///
     /// # Errors
@@ -179,16 +176,47 @@ impl ListOptions {
                 pairs.push(pair("continue", backing_continue(lens.epoch, &self.page)?));
             }
         }
-        let labels = self.backing_labels(lens);
-        if !labels.is_empty() {
-            pairs.push(pair("labelSelector", labels));
-        }
-        // If no object can match, the API server is asked all the same: the list has its version, and the watch its bookmarks.
-        let fields = self.backing_fields(lens).unwrap_or_else(|| NO_NAME.to_owned());
-        if !fields.is_empty() {
-            pairs.push(pair("fieldSelector", fields));
+        pairs.extend(self.backing_selectors(lens));
+        Ok(pairs)
+    }
+
+    /// Whether a client wants all that there is of a list, and not a page of it.
+    pub fn is_whole(&self) -> bool {
+        self.limit == 0
+    }
+
+    /// The same for the first page of a list; of one that is whole, as many objects as are read at a time.
+    ///
+    /// # Errors
+    /// As [`Self::backing`].
+    pub fn first_page(&self, lens: &Lens) -> Result<Pairs, Status> {
+        let mut pairs = self.backing(lens)?;
+        if self.is_whole() {
+            pairs.push(pair("limit", PAGE_OBJECTS.to_string()));
+            // With a limit, the API server would take the version for the exact one.
+            let has_version = pairs.iter().any(|(name, _)| name == "resourceVersion");
+            if has_version && self.page.is_empty() && self.matching == Match::Unset {
+                pairs.push(pair("resourceVersionMatch", NOT_OLDER));
+            }
         }
         Ok(pairs)
+    }
+
+    /// The same for a further page, behind a token of the backing kind.
+    pub fn next_page(&self, lens: &Lens, token: &str) -> Pairs {
+        let page = [pair("limit", PAGE_OBJECTS.to_string()), pair("continue", token)];
+        page.into_iter().chain(self.backing_selectors(lens)).collect()
+    }
+
+    fn backing_selectors(&self, lens: &Lens) -> Pairs {
+        let labels = self.backing_labels(lens);
+        // If no object can match, the API server is asked all the same: the list has its version, and the watch its bookmarks.
+        let fields = self.backing_fields(lens).unwrap_or_else(|| NO_NAME.to_owned());
+        let both = [("labelSelector", labels), ("fieldSelector", fields)];
+        both.into_iter()
+            .filter(|(_, selector)| !selector.is_empty())
+            .map(|(name, selector)| pair(name, selector))
+            .collect()
     }
 
     fn backing_version(&self, lens: &Lens) -> Result<Option<&str>, Status> {
@@ -209,11 +237,12 @@ impl ListOptions {
         Ok(version_of_state(version))
     }
 
-    /// What the client selects, of what the view selects.
+    /// What the client selects, of what the view selects. The view's own stands first, so that nothing that the client writes is read before
+    /// it.
     fn backing_labels(&self, lens: &Lens) -> String {
         let own = lens.served.selector.iter().map(|(key, value)| format!("{key}={value}"));
         let client = Some(self.labels.clone()).filter(|labels| !labels.is_empty());
-        client.into_iter().chain(own).collect::<Vec<_>>().join(",")
+        own.chain(client).collect::<Vec<_>>().join(",")
     }
 
     /// The terms for the backing kind. None if no object can match.
@@ -314,11 +343,50 @@ mod tests {
         lens.served.selector =
             [("own".to_owned(), "x".to_owned()), ("too".to_owned(), "y".to_owned())].into();
         let labels = |text: &str| read(text).expect(text).backing_labels(&lens);
-        assert_eq!(labels("labelSelector=a!=b"), "a!=b,own=x,too=y");
+        assert_eq!(labels("labelSelector=a!=b"), "own=x,too=y,a!=b");
         assert_eq!(labels("labelSelector= "), "own=x,too=y");
         let (code, message) = refused("labelSelector=a b");
         assert_eq!(code, 400);
         assert_eq!(message, "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt");
+    }
+
+    #[test]
+    fn whatever_a_client_writes_the_views_own_selector_stands_before_it_whole() {
+        let mut lens = lens();
+        lens.served.selector = [("own".to_owned(), "x".to_owned())].into();
+        for (selector, is_refused) in [
+            ("own!=x", false),
+            ("own=y", false),
+            ("!own", false),
+            ("own notin (x)", false),
+            ("own in (x,y),own notin (x)", false),
+            ("a in (b),own in ()", false),
+            ("a\0", true),
+            ("\0,own=y", true),
+            ("a=b\0,own=y", true),
+            ("(", true),
+            (")", true),
+            ("a in (b", true),
+            ("a in (b))", true),
+            ("a in b)", true),
+            ("a),(own=y", true),
+            ("a in (b,(c))", true),
+            ("a=b)", true),
+            ("a || own=y", true),
+            ("a;own=y", true),
+            ("a=b,,own=y", true),
+            (",own=y", true),
+            ("a\n=b&labelSelector=own=y", true),
+        ] {
+            let options = ListOptions::read(&Query::new([("labelSelector".to_owned(), selector.to_owned())]));
+            match options {
+                Ok(options) => {
+                    assert!(!is_refused, "{selector:?}");
+                    assert_eq!(options.backing_labels(&lens), format!("own=x,{selector}"));
+                }
+                Err(refused) => assert_eq!((is_refused, refused.code), (true, 400), "{selector:?}"),
+            }
+        }
     }
 
     #[test]
@@ -379,6 +447,35 @@ mod tests {
         assert_eq!(
             refused(&format!("continue={token}&resourceVersion=77000001")),
             (400, "specifying resource version is not allowed when using continue".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_list_that_is_whole_is_read_page_by_page_and_one_with_a_limit_as_it_is() {
+        let written = |pairs: Pairs| {
+            pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&")
+        };
+        let first = |text: &str| written(read(text).expect(text).first_page(&lens()).expect(text));
+        assert_eq!(first(""), "limit=500");
+        assert_eq!(first("limit=7&labelSelector=a"), "limit=7&labelSelector=a");
+        assert_eq!(
+            first("resourceVersion=77000001"),
+            "resourceVersion=77&limit=500&resourceVersionMatch=NotOlderThan"
+        );
+        assert_eq!(
+            first("resourceVersion=77000001&resourceVersionMatch=Exact"),
+            "resourceVersion=77&resourceVersionMatch=Exact&limit=500"
+        );
+        let token = shown_continue(lens().epoch, "x");
+        assert_eq!(
+            first(&format!("continue={token}&resourceVersion=0")),
+            "resourceVersion=0&continue=x&limit=500"
+        );
+        let options =
+            read("labelSelector=a&resourceVersion=0&fieldSelector=metadata.name=farm-x").expect("read");
+        assert_eq!(
+            written(options.next_page(&lens(), "y")),
+            "limit=500&continue=y&labelSelector=a&fieldSelector=metadata.name=x"
         );
     }
 

@@ -48,13 +48,6 @@ fn manifest(backing: &str, kind: &str, writes: &[&str]) -> ViewManifest {
     ViewManifest::new(Kind::new(backing, kind), &["spec"], shown).writing(writes)
 }
 
-/// What a condition says.
-fn told(status: &ViewStatus, of: &str) -> Option<String> {
-    let condition = status.conditions.iter().find(|condition| condition.r#type == of)?;
-    let Condition { status, reason, message, last_transition_time, .. } = condition;
-    Some(format!("{} {reason} {last_transition_time} {message}", status.as_str()))
-}
-
 /// A View of the same, which was there before.
 fn older(served: Served) -> View {
     view(
@@ -128,24 +121,13 @@ fn a_suspended_view_answers_nothing_and_says_why() {
 }
 
 #[test]
-fn a_view_that_is_deleted_serves_nothing_and_says_what_it_waits_for() {
-    let deleted = |status: Value| {
-        view(json!({"metadata": {"deletionTimestamp": "2026-01-03T00:00:00Z"}, "status": status}))
-    };
-    let mut world = world(vec![deleted(status())]);
-    let Decision { status: Some(said), serving: None } = decide(&world, "llamas", NOW) else {
+fn a_view_that_is_deleted_serves_nothing_and_says_so() {
+    let deleted =
+        view(json!({"metadata": {"deletionTimestamp": "2026-01-03T00:00:00Z"}, "status": status()}));
+    let Decision { status: Some(said), serving: None } = decide(&world(vec![deleted]), "llamas", NOW) else {
         panic!("it decides otherwise");
     };
     assert_eq!(seen(&said)[0], (READY, "False", reasons::DELETING));
-    world.left.insert("llamas".into(), "the gateway needs list and patch".into());
-    let said = decide(&world, "llamas", NOW).status.unwrap();
-    assert_eq!(seen(&said)[0], (READY, "False", reasons::FINALIZERS_LEFT));
-    assert_eq!(said.conditions[0].message, "the gateway needs list and patch");
-    // Another gateway, which has not tried yet.
-    let mut world = self::world(vec![deleted(serde_json::to_value(&said).unwrap())]);
-    assert!(decide(&world, "llamas", NOW).status.is_none(), "it does not contradict");
-    world.left.insert("llamas".into(), "the gateway needs list and patch".into());
-    assert_eq!(decide(&world, "llamas", NOW).status, Some(said));
 }
 
 #[test]
@@ -255,80 +237,4 @@ fn a_view_whose_schema_or_columns_cannot_be_evaluated_says_which() {
     assert!(reason == reasons::VIEW_INVALID && message.starts_with("the schema"), "{message}");
     let (reason, message) = said(json!({"type": "object"}), ".spec[").unwrap_err();
     assert!(reason == reasons::VIEW_INVALID && message.starts_with("column 0"), "{message}");
-}
-
-#[test]
-fn a_view_says_how_many_objects_the_last_list_of_all_could_not_show_until_another_lens_is_in_force() {
-    let is = |status: &ViewStatus| told(status, reasons::UNSHOWABLE);
-    let found = |epoch: u32, count| {
-        let epoch: Epoch = serde_json::from_value(json!(epoch)).unwrap();
-        Found { epoch, count, names: Vec::new() }
-    };
-    let later: Timestamp = "1970-01-01T01:00:00Z".parse().unwrap();
-    let decided = |before: &Value, found: Option<Found>, now| {
-        let mut world = world(vec![view(json!({"status": before}))]);
-        world.found = found.map(|found| ("llamas".to_owned(), found)).into_iter().collect();
-        decide(&world, "llamas", now).status.unwrap()
-    };
-    let before = status();
-    assert_eq!(is(&decided(&before, None, NOW)), None, "nothing is known yet");
-    assert_eq!(is(&decided(&before, Some(found(6, 3)), NOW)), None, "it was another lens");
-    let three = decided(&before, Some(found(7, 3)), NOW);
-    let said = is(&three).unwrap();
-    assert!(said.starts_with("True ObjectsUnshowable 1970-01-01T00:00:00Z 3 objects cannot"), "{said}");
-    let mut known = before.clone();
-    known["conditions"] = serde_json::to_value(&three.conditions).unwrap();
-    assert_eq!(is(&decided(&known, None, later)), Some(said), "it stays until a list says otherwise");
-    let one = is(&decided(&known, Some(found(7, 1)), later)).unwrap();
-    assert!(one.starts_with("True ObjectsUnshowable 1970-01-01T00:00:00Z 1 object cannot"), "{one}");
-    let none = is(&decided(&known, Some(found(7, 0)), later)).unwrap();
-    assert_eq!(none, "False AllShown 1970-01-01T01:00:00Z every object can be shown");
-    known["active"]["epoch"] = json!(8);
-    let swapped = ViewStatus { active: None, ..serde_json::from_value(known).unwrap() };
-    let view = view(json!({}));
-    let of = |epoch: u32| {
-        let epoch = serde_json::from_value(json!(epoch)).unwrap();
-        let mut swapped = swapped.clone();
-        swapped.active = Some(ActiveView { epoch, ..ActiveView::default() });
-        all_conditions(&world(Vec::new()), &view, &served(), None, &swapped, Some(found(8, 0).epoch), NOW)
-    };
-    assert!(of(8).iter().any(|condition| condition.r#type == reasons::UNSHOWABLE));
-    assert!(of(7).iter().all(|condition| condition.r#type != reasons::UNSHOWABLE), "the lens is another");
-}
-
-#[test]
-fn a_view_says_what_is_bypassed_as_the_last_look_found_it_and_keeps_it_until_the_next() {
-    let writes = || Served { verbs: vec![Verb::Create, Verb::Get], ..served() };
-    let is = |status: &ViewStatus| told(status, reasons::ADMISSION_BYPASSED);
-    let found = |served: &Served, message: Option<&str>| bypasses::Found {
-        target: Target::of(served).unwrap(),
-        message: message.map(Into::into),
-    };
-    let later: Timestamp = "1970-01-01T01:00:00Z".parse().unwrap();
-    let decided = |before: &Value, found: Option<bypasses::Found>, now| {
-        let mut world = world(vec![view(json!({"status": before}))]);
-        world.bypassed = found.map(|found| ("llamas".to_owned(), found)).into_iter().collect();
-        decide(&world, "llamas", now).status.unwrap()
-    };
-    let mut before = status();
-    before["served"] = serde_json::to_value(writes()).unwrap();
-    assert_eq!(is(&decided(&before, None, NOW)), None, "nothing is known yet");
-    let one = decided(&before, Some(found(&writes(), Some("a names it"))), NOW);
-    let said = "True AdmissionNotAsked 1970-01-01T00:00:00Z a names it";
-    assert_eq!(is(&one).as_deref(), Some(said));
-    let ready = one.conditions.iter().find(|condition| condition.r#type == READY).unwrap();
-    assert_eq!(ready.reason, reasons::MODULE_MISSING, "it is apart from that");
-    before["conditions"] = serde_json::to_value(&one.conditions).unwrap();
-    assert_eq!(is(&decided(&before, None, later)).as_deref(), Some(said), "it stays until another look");
-    let other = Served { plural: "alpacas".into(), ..writes() };
-    assert_eq!(is(&decided(&before, Some(found(&other, None)), later)).as_deref(), Some(said));
-    let two = decided(&before, Some(found(&writes(), Some("b names it"))), later);
-    assert_eq!(is(&two).as_deref(), Some("True AdmissionNotAsked 1970-01-01T00:00:00Z b names it"));
-    assert_eq!(
-        is(&decided(&before, Some(found(&writes(), None)), later)),
-        None,
-        "nothing is bypassed any more"
-    );
-    before["served"] = serde_json::to_value(served()).unwrap();
-    assert_eq!(is(&decided(&before, None, later)), None, "nothing can be written any more");
 }

@@ -6,12 +6,12 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use pintle_core::{
-    budget::Need,
-    view::{BackingObject, Epoch, Lens, Source, Status},
-};
+use pintle_core::view::{BackingObject, Epoch, Lens, Source, Status};
 use pintle_engine::{Answer, CallError, CallLimits, CallStats, Origin, ShowAnswer, StoreAnswer, Views};
-use pintle_modules::{Budget, NoMemory, TooLarge, grants};
+use pintle_modules::{
+    Budget, NoMemory, TooLarge,
+    grants::{self, Need},
+};
 use pintle_runtime::{Spawner, clock};
 use pintle_wit::{
     ApiVersion, Failure, reasons,

@@ -1,10 +1,56 @@
-//! With how much memory a guest is called: with what its earlier calls needed, and again with more if that was not enough.
+//! With how much memory a guest is called: with what its last call needed, and again with more if that was not enough.
 
-use pintle_core::budget::Need;
 use pintle_engine::{CallError, CallLimits, CallStats, Origin};
 use pintle_wit::{Weight, reasons};
 
 use crate::{Budget, Purpose, Reservation, TooLarge};
+
+/// The memory that a call takes, or may take, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Need {
+    /// Linear memory.
+    pub memory_bytes: u64,
+    /// The answer as text, as the guest wrote it.
+    pub text_bytes: u64,
+    /// The answer as parsed values.
+    pub parsed_bytes: u64,
+}
+
+/// The memory that a call takes besides: tables, the store, and the part of its thread's stack that it uses.
+const CALL_BYTES: u64 = 1 << 20;
+
+impl Need {
+    /// The need that is assumed before anything is known about calls of a Reconciler. Guests in Rust start with 1.1 MiB, and an answer of
+    /// one page of YAML takes some 100 KiB as parsed values.
+    const FIRST: Self = Self { memory_bytes: 2 << 20, text_bytes: 128 << 10, parsed_bytes: 512 << 10 };
+
+    /// How much to reserve for a call with a request of this length: for the time until its answer was judged, and for the time after.
+    pub fn of_call(self, request_bytes: u64) -> u64 {
+        let Self { memory_bytes, text_bytes, parsed_bytes } = self;
+        let call = [CALL_BYTES, request_bytes, memory_bytes, text_bytes, parsed_bytes];
+        call.into_iter().fold(0, u64::saturating_add).max(self.of_answer())
+    }
+
+    /// How much to keep reserved for an answer that was judged, until its pass ends: the children, a second copy of them as they are sent,
+    /// and their text on the way to the API server and back.
+    pub fn of_answer(self) -> u64 {
+        self.parsed_bytes.saturating_mul(2).saturating_add(self.text_bytes.saturating_mul(4))
+    }
+
+    fn each(self, other: Self, choose: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            memory_bytes: choose(self.memory_bytes, other.memory_bytes),
+            text_bytes: choose(self.text_bytes, other.text_bytes),
+            parsed_bytes: choose(self.parsed_bytes, other.parsed_bytes),
+        }
+    }
+
+    /// The grant after a call that needed this: a quarter more, and never more than `most`.
+    pub(crate) fn grant(self, most: Self) -> Self {
+        let wider = |seen: u64, first: u64| seen.saturating_add(seen / 4).max(first);
+        self.each(Self::FIRST, wider).each(most, u64::min)
+    }
+}
 
 /// The most that a call under these limits may take.
 pub fn most(limits: &CallLimits) -> Need {

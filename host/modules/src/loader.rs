@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use pintle_api::ModuleSpec;
-use pintle_core::{budget, reasons};
+use pintle_core::reasons;
 use pintle_engine::{CallLimits, Compiler, Digest, Engine, Module};
 use pintle_kubernetes::Cluster;
 use pintle_runtime::Spawner;
@@ -16,6 +16,7 @@ use crate::{
     budget::{Budget, Purpose},
     compilers::{Compilers, Ticket},
     fetch::{self, Source},
+    grants::Need,
     report::{Limit, Owner, Report},
 };
 
@@ -248,6 +249,6 @@ impl Loader {
 fn describe_bytes() -> u64 {
     let CallLimits { memory_bytes, response, .. } = CallLimits::default();
     let (text, parsed) = (response.bytes, Weight::parsed_bytes_max(response));
-    budget::Need { memory_bytes: memory_bytes as u64, text_bytes: text as u64, parsed_bytes: parsed as u64 }
+    Need { memory_bytes: memory_bytes as u64, text_bytes: text as u64, parsed_bytes: parsed as u64 }
         .of_call(0)
 }

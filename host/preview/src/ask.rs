@@ -5,14 +5,12 @@ use std::sync::Arc;
 use futures::future::join_all;
 use jiff::Timestamp;
 use pintle_core::{
-    Outcome, RootMemory, Snapshot, Step,
-    budget::Need,
-    object,
+    Outcome, RootMemory, Snapshot, Step, object,
     pass::{Preview as Pass, Previewed},
     plan::Unknown,
     reasons,
 };
-use pintle_modules::grants;
+use pintle_modules::grants::{self, Need};
 use pintle_wit::{Failure, Request, Response};
 use serde_json::Value;
 

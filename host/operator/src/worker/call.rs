@@ -5,9 +5,12 @@ use std::{
     time::Duration,
 };
 
-use pintle_core::{Outcome, Pass, Step, budget::Need, reasons};
+use pintle_core::{Outcome, Pass, Step, reasons};
 use pintle_engine::{Answer, CallError, CallLimits, Guest};
-use pintle_modules::{Purpose, Reservation, TooLarge, grants};
+use pintle_modules::{
+    Purpose, Reservation, TooLarge,
+    grants::{self, Need},
+};
 use pintle_wit::{Failure, Request, Response};
 use tokio::task::JoinError;
 

@@ -9,8 +9,7 @@
 //! * [`managed`]: whether an object drifted, read off its managed fields.
 //! * [`readiness`], [`conditions`] and [`reasons`]: what the status says.
 //! * [`election`]: which of several hosts writes; [`account`]: as whom.
-//! * [`Queue`]: which root a worker takes next; [`turns`]: which module is compiled next; [`bulk`]: how much a text takes as
-//!   values.
+//! * [`Queue`]: which root a worker takes next; [`bulk`]: how much a text takes as values.
 //! * [`plan`]: what an answer would change, against what is live. [`pass::Preview`] is a pass that stops where it would begin to write.
 //! * [`number`]: when two numbers are the same; [`names`]: what is wrong with a name or a label.
 //! * [`reconciler`]: the parts of a Reconciler's spec that decide what its guest may do: grants and limits. Which module and config are
@@ -39,7 +38,6 @@ pub mod reconciler;
 pub mod request;
 pub mod status;
 pub mod text;
-pub mod turns;
 pub mod view;
 
 pub use config::Config;

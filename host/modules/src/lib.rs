@@ -3,7 +3,7 @@
 //!
 //! - [`Loader`]: the way from a Module to a [`pintle_engine::Module`].
 //! - [`module_bytes`]: the bytes alone, for whoever does not compile them.
-//! - [`Compilers`]: whose turn it is to be compiled, and what is not tried again. [`child`] is one compiler.
+//! - [`Compilers`]: the places to compile in, and what is not tried again. [`child`] is one compiler.
 //! - [`Budget`]: the memory that compilers and the calls of guests may take together. [`grants`]: how much of it a call is given.
 //!   [`memory_limit`]: how much the process has.
 //! - [`upload`]: from bytes to a Module.

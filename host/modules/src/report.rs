@@ -54,10 +54,8 @@ impl From<Excess> for Limit {
 
 /// Is told what happens while Modules are made ready, for the metrics of the process.
 pub trait Report: Send + Sync {
-    /// So many modules are being compiled now, and so many wait for it.
-    fn compiles(&self, running: usize, waiting: usize);
-
-    /// A compiler ended like this: `made`, `invalid`, `too-expensive`, `failed` (it is tried again), or `stopped` for others to come first.
+    /// A compiler ended like this: `made`, `invalid`, `too-expensive`, `failed` (it is tried again), or `stopped` to be run again where it holds
+    /// up no others.
     fn compiled(&self, outcome: &'static str, took: Duration);
 
     /// A module hit a limit. It is counted for whoever [`Owner::counted_for`] names, or for nobody if that is empty.

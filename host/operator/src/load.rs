@@ -217,7 +217,7 @@ impl Loading<'_> {
     /// The module and the part of it that reconciles, or none if it need not be compiled.
     async fn load(&self) -> Result<Option<(Module, Option<LoadedGuest>)>, Refused> {
         let loader = &self.shared.loader;
-        let order = Order::new(self.name, self.spec, self.need == Need::Loaded, self)?;
+        let order = Order::new(self.name, self.spec, self)?;
         let bytes = loader.fetch(&order).await?;
         if self.need == Need::Verified {
             return Ok(None);

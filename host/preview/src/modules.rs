@@ -15,7 +15,6 @@ use crate::{ModuleChoice, Preview, PreviewError, reader::Reader};
 struct Untold;
 
 impl Report for Untold {
-    fn compiles(&self, _: usize, _: usize) {}
     fn compiled(&self, _: &'static str, _: Duration) {}
     fn limit_hit(&self, _: &str, _: Limit) {}
 }
@@ -57,7 +56,7 @@ impl Preview {
 
     async fn named(&self, reader: &Reader, modules: &Cluster, name: &str) -> Result<Module, PreviewError> {
         let found: api::Module = reader.own(name).await?;
-        let order = Order::new(name, &found.spec, true, &Untold)?;
+        let order = Order::new(name, &found.spec, &Untold)?;
         let known = found.spec.digest.parse().ok().and_then(|digest| self.engine.loaded(&digest));
         if let Some(known) = known {
             return Ok(known);

@@ -1,13 +1,12 @@
 //! [`Loads`]: the modules of Views, and how far each is.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use pintle_api::{Module, ModuleSpec};
-use pintle_engine::Digest;
 use pintle_modules::{Loader, Order, Owner, retry_after};
 use pintle_runtime::{Spawner, clock};
 use pintle_wit::{Failure, reasons};
@@ -82,10 +81,6 @@ impl Loads {
                 }
             }
         }
-        self.loader.uses(|| {
-            let digests = wanted.iter().filter_map(|name| modules.get(name)?.spec.digest.parse().ok());
-            digests.collect::<BTreeSet<Digest>>()
-        });
         for (name, uid, spec) in begun {
             self.begin(name, uid, spec);
         }
@@ -160,7 +155,7 @@ async fn load(
     spec: &ModuleSpec,
     owner: &dyn Owner,
 ) -> Result<pintle_engine::Module, Failure> {
-    let order = Order::new(name, spec, true, owner)?;
+    let order = Order::new(name, spec, owner)?;
     let bytes = loader.fetch(&order).await?;
     loader.compile(&order, bytes).await
 }

@@ -9,7 +9,7 @@ use pintle_engine::{
 };
 use pintle_modules::{
     Budget, Compilers, Report,
-    child::{self, Ended, Limits},
+    child::{Ended, Limits},
 };
 use pintle_runtime::Spawner;
 use pintle_simulator::{Act, ApiServer, Cascade, Options};
@@ -171,7 +171,7 @@ impl Cluster {
         let metrics = Arc::new(Metrics::default());
         let elsewhere = Precompiler::new(&self.engine.target()).expect("a compiler");
         let (compiled, ends) = (Arc::clone(&self.compiled), Arc::clone(&self.ends));
-        let run = move |job: &Job<'_>, _: &Limits, _: &child::Stop| {
+        let run = move |job: &Job<'_>, _: &Limits| {
             *compiled.lock().unwrap().entry(job.digest).or_default() += 1;
             let end = ends.lock().unwrap().get_mut(&job.digest).and_then(Vec::pop);
             end.unwrap_or_else(|| Ended::Made(elsewhere.precompile(job.bytes).expect("it compiles")))
@@ -181,9 +181,9 @@ impl Cluster {
             engine: self.engine.clone(),
             budget: Budget::fixed(512 << 20),
             root_limits: self.root_limits,
-            compilers: Some(Compilers::new(
-                Limits::default(),
+            compilers: Some(Compilers::run_by(
                 Box::new(run),
+                Limits::default(),
                 Arc::clone(&metrics) as Arc<dyn Report>,
             )),
             metrics: Arc::clone(&metrics),

@@ -7,9 +7,7 @@
 //!
 //! | pool | a place is held while | and counted by |
 //! | --- | --- | --- |
-//! | `tokens` | the API server says whose token it is | network: nobody is known yet |
-//! | `descriptions` | it says whether somebody may read a path: discovery, OpenAPI, metrics | caller |
-//! | `reviews` | it says whether somebody may do something with objects | caller |
+//! | `reviews` | the API server says whose token it is, or what somebody may do | network while nobody is known, then caller |
 //! | `bodies` | the body of a request that may be made arrives | caller |
 //! | `requests` | such a request is carried out | caller |
 //! | `watches` | a watch is followed | caller |
@@ -46,8 +44,8 @@ pub const WAITING: usize = 1_000;
 /// How many of them may be of one caller: an informer's start, or the apply of a folder, sends 150 at once.
 pub const WAITING_OF_ONE: usize = 200;
 
-/// How many questions about callers are asked at a time, in each pool of such questions. The API server answers one within milliseconds.
-pub const REVIEWS: usize = 32;
+/// How many questions about callers are asked at a time. The API server answers one within milliseconds.
+pub const REVIEWS: usize = 64;
 
 /// How many of them may be about one caller, or about tokens from one network.
 pub const REVIEWS_OF_ONE: usize = 4;
@@ -149,21 +147,9 @@ struct Inner {
     name: &'static str,
     limits: Limits,
     places: Arc<Semaphore>,
-    present: Mutex<Present>,
+    /// The places of each party that has one or waits for one.
+    shares: Mutex<BTreeMap<Party, Arc<Semaphore>>>,
     refused: AtomicU64,
-}
-
-/// Who has a place or waits for one.
-#[derive(Debug, Default)]
-struct Present {
-    all: usize,
-    by_party: BTreeMap<Party, Share>,
-}
-
-#[derive(Debug)]
-struct Share {
-    present: usize,
-    places: Arc<Semaphore>,
 }
 
 /// A place that is taken, until this is dropped.
@@ -172,14 +158,6 @@ pub struct Admitted {
     /// Released in this order: who waits for a place of all has one of its own already.
     _place: OwnedSemaphorePermit,
     _own: OwnedSemaphorePermit,
-    _presence: Presence,
-}
-
-/// That somebody has a place or waits for one, until this is dropped.
-#[derive(Debug)]
-struct Presence {
-    pool: Pool,
-    party: Party,
 }
 
 /// How full a pool is.
@@ -202,7 +180,7 @@ impl Pool {
             name,
             limits,
             places: Arc::new(Semaphore::new(limits.together)),
-            present: Mutex::default(),
+            shares: Mutex::default(),
             refused: AtomicU64::new(0),
         }))
     }
@@ -213,10 +191,7 @@ impl Pool {
     /// When no place becomes free in time, or too many wait already.
     pub async fn admit(&self, party: &Party) -> Result<Admitted, Full> {
         let admitted = match self.enter(party) {
-            Some((presence, own)) => {
-                let place = self.place(presence, own);
-                tokio::time::timeout(self.0.limits.wait, place).await.ok().flatten()
-            }
+            Some(own) => tokio::time::timeout(self.0.limits.wait, self.place(own)).await.ok().flatten(),
             None => None,
         };
         admitted.ok_or_else(|| {
@@ -225,32 +200,29 @@ impl Pool {
         })
     }
 
-    /// Lets somebody in, and returns the places of its party.
-    fn enter(&self, party: &Party) -> Option<(Presence, Arc<Semaphore>)> {
-        let mut present = self.present();
-        let of_party = present.by_party.get(party).map_or(0, |share| share.present);
-        if !self.0.limits.admit(present.all, of_party) {
+    /// The places of a party, if one more of it may come in.
+    fn enter(&self, party: &Party) -> Option<Arc<Semaphore>> {
+        let mut shares = self.shares();
+        shares.retain(|_, own| present(own) > 0);
+        let of_party = shares.get(party).map_or(0, present);
+        if !self.0.limits.admit(shares.values().map(present).sum(), of_party) {
             return None;
         }
-        present.all += 1;
-        let places = || Arc::new(Semaphore::new(self.0.limits.of_one));
-        let share = present.by_party.entry(party.clone());
-        let share = share.or_insert_with(|| Share { present: 0, places: places() });
-        share.present += 1;
-        Some((Presence { pool: self.clone(), party: party.clone() }, Arc::clone(&share.places)))
+        let own = shares.entry(party.clone());
+        Some(Arc::clone(own.or_insert_with(|| Arc::new(Semaphore::new(self.0.limits.of_one)))))
     }
 
     /// Waits for a place of the party's own, and with it for one of all: so no party has more of those that wait for these than of places.
-    async fn place(&self, presence: Presence, own: Arc<Semaphore>) -> Option<Admitted> {
+    async fn place(&self, own: Arc<Semaphore>) -> Option<Admitted> {
         // They are never closed.
         let own = own.acquire_owned().await.ok()?;
         let place = Arc::clone(&self.0.places).acquire_owned().await.ok()?;
-        Some(Admitted { _place: place, _own: own, _presence: presence })
+        Some(Admitted { _place: place, _own: own })
     }
 
     /// How full it is.
     pub fn figures(&self) -> Figures {
-        let present = self.present().all;
+        let present: usize = self.shares().values().map(present).sum();
         let taken = self.0.limits.together.saturating_sub(self.0.places.available_permits());
         Figures {
             pool: self.0.name,
@@ -260,32 +232,20 @@ impl Pool {
         }
     }
 
-    fn present(&self) -> MutexGuard<'_, Present> {
-        self.0.present.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shares(&self) -> MutexGuard<'_, BTreeMap<Party, Arc<Semaphore>>> {
+        self.0.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Presence {
-    fn drop(&mut self) {
-        let mut present = self.pool.present();
-        present.all = present.all.saturating_sub(1);
-        match present.by_party.get_mut(&self.party) {
-            Some(share) if share.present > 1 => share.present -= 1,
-            _ => {
-                present.by_party.remove(&self.party);
-            }
-        }
-    }
+/// How many have one of these places or wait for one. Each of them refers to the semaphore, as the pool does.
+fn present(own: &Arc<Semaphore>) -> usize {
+    Arc::strong_count(own).saturating_sub(1)
 }
 
 /// All pools of a gateway.
 #[derive(Clone, Debug)]
 pub struct Pools {
-    /// Tokens that the API server is asked about.
-    pub tokens: Pool,
-    /// Paths that it is asked about.
-    pub descriptions: Pool,
-    /// Objects that it is asked about.
+    /// Questions about callers.
     pub reviews: Pool,
     /// Bodies that arrive.
     pub bodies: Pool,
@@ -299,16 +259,13 @@ pub struct Pools {
 
 impl Default for Pools {
     fn default() -> Self {
-        let questions = Limits::of(REVIEWS, REVIEWS_OF_ONE);
         let answers = Limits {
             waiting_of_one: LARGE_WAITING_OF_ONE,
             wait: LARGE_WAIT,
             ..Limits::of(LARGE, LARGE_OF_ONE)
         };
         Self {
-            tokens: Pool::new("tokens", questions),
-            descriptions: Pool::new("descriptions", questions),
-            reviews: Pool::new("reviews", questions),
+            reviews: Pool::new("reviews", Limits::of(REVIEWS, REVIEWS_OF_ONE)),
             bodies: Pool::new("bodies", Limits::of(BODIES, BODIES_OF_ONE)),
             requests: Pool::new("requests", Limits::of(REQUESTS, REQUESTS_OF_ONE)),
             watches: Pool::new("watches", Limits::of(WATCHES, WATCHES_OF_ONE)),
@@ -324,9 +281,9 @@ impl Pools {
     }
 
     /// How full each of them is.
-    pub fn figures(&self) -> [Figures; 7] {
-        let Self { tokens, descriptions, reviews, bodies, requests, watches, large } = self;
-        [tokens, descriptions, reviews, bodies, requests, watches, large].map(Pool::figures)
+    pub fn figures(&self) -> [Figures; 5] {
+        let Self { reviews, bodies, requests, watches, large } = self;
+        [reviews, bodies, requests, watches, large].map(Pool::figures)
     }
 }
 

@@ -231,7 +231,7 @@ impl<R: Reviews> Gateway<R> {
         };
         let authentication = self.authentication.borrow().clone().ok_or_else(not_yet)?;
         let presented = Presented { certificates: &peer.certificates, headers: &head.headers };
-        let turn = Turn { pool: &self.pools.tokens, party: &Party::Network(peer.network) };
+        let turn = Turn { pool: &self.pools.reviews, party: &Party::Network(peer.network) };
         let user = self.reviewer.authenticate(presented, &authentication, clock::now(), turn).await?;
         let party = Party::of(&user, peer.network);
         let not_read = || Status::unavailable("the gateway has not read the Views yet", RETRY_SECONDS);
@@ -258,7 +258,7 @@ impl<R: Reviews> Gateway<R> {
             return Err(Status::not_found(&resource.lens.served, &other.name));
         }
         let verb = head.method.as_str().to_ascii_lowercase();
-        let turn = Turn { pool: &self.pools.descriptions, party: &party };
+        let turn = Turn { pool: &self.pools.reviews, party: &party };
         authorize(&self.reviewer, turn, &user, authorize::Asked::Path { verb: &verb, path }).await?;
         if head.method != Method::GET && head.method != Method::HEAD {
             return Err(Status::read_only_path());

@@ -265,7 +265,7 @@ async fn made_up_tokens_hold_up_nobody_who_is_elsewhere_or_known_already() {
     with_clock(async {
         let (fake, reviewer) = asked_about_jane();
         let pools = Pools::default();
-        let at = |last| (network(last), &pools.tokens);
+        let at = |last| (network(last), &pools.reviews);
         let (stranger, jane) = (at(1), at(2));
         let ask = async |token: &str, (party, pool): &(Party, &Pool)| {
             user_at(&reviewer, token, Turn { pool, party }).await

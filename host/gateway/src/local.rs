@@ -11,7 +11,7 @@ use pintle_console::{Caller, DocumentView, Provider};
 use pintle_core::view::document::problem::{Doing, Refusal};
 use pintle_engine::{Engine, EngineConfig, Meter};
 use pintle_kubernetes::Cluster;
-use pintle_modules::{Budget, Compilers, Loader, Order, Owner, Report, child};
+use pintle_modules::{Budget, Compilers, Loader, Order, Report, child};
 use pintle_runtime::{Spawner, clock};
 use pintle_schema::config_schema;
 use pintle_wit::Failure;
@@ -154,7 +154,7 @@ impl LocalDocuments {
     }
 
     async fn load(&self, name: &str, module: &Module) -> Result<pintle_engine::Module, Failure> {
-        let order = Order::new(name, &module.spec, &Asked)?;
+        let order = Order::new(name, &module.spec, String::new())?;
         let bytes = self.loader.fetch(&order).await?;
         self.loader.compile(&order, bytes).await
     }
@@ -178,19 +178,6 @@ impl LocalDocuments {
                 world.shown.insert(key, outcome);
             }
         }
-    }
-}
-
-/// Whoever asks for a document wants its module.
-struct Asked;
-
-impl Owner for Asked {
-    fn has_module(&self) -> bool {
-        true
-    }
-
-    fn counted_for(&self) -> String {
-        String::new()
     }
 }
 

@@ -7,7 +7,7 @@
 //! - [`Budget`]: the memory that compilers and the calls of guests may take together. [`grants`]: how much of it a call is given.
 //!   [`memory_limit`]: how much the process has.
 //! - [`upload`]: from bytes to a Module.
-//! - [`Report`] and [`Owner`]: what a process gives to be told what happens, and to be asked.
+//! - [`Report`]: what a process gives to be told what happens.
 
 mod budget;
 pub mod child;
@@ -23,4 +23,4 @@ pub use budget::{Budget, NoMemory, Purpose, Reservation, Standing, TooLarge};
 pub use compilers::{Compilers, Run, retry_after};
 pub use fetch::module_bytes;
 pub use loader::{Loader, Order};
-pub use report::{Limit, Owner, Report};
+pub use report::{Limit, Report};

@@ -17,7 +17,7 @@ use crate::{
     compilers::{Compilers, Place},
     fetch::{self, Source},
     grants::Need,
-    report::{Limit, Owner, Report},
+    report::{Limit, Report},
 };
 
 /// How many modules are fetched and verified at once, besides those that are compiled. Each may be as large as a module may be.
@@ -28,20 +28,20 @@ pub struct Order<'a> {
     module: &'a str,
     digest: Digest,
     source: Source<'a>,
-    owner: &'a dyn Owner,
+    counted_for: String,
 }
 
 impl<'a> Order<'a> {
-    /// An order of the Module with this name.
+    /// An order of the Module with this name. The limits that it hits are counted for somebody, or for nobody if that is empty.
     ///
     /// # Errors
     /// When the spec has no digest that can be read, or names no source.
-    pub fn new(module: &'a str, spec: &'a ModuleSpec, owner: &'a dyn Owner) -> Result<Self, Failure> {
+    pub fn new(module: &'a str, spec: &'a ModuleSpec, counted_for: String) -> Result<Self, Failure> {
         let digest = spec.digest.parse().map_err(|_| {
             Failure::terminal(reasons::DIGEST_MISMATCH, "the digest is not sha256: and 64 hex digits")
                 .at("spec.digest")
         })?;
-        Ok(Self { module, digest, source: Source::of(&spec.source)?, owner })
+        Ok(Self { module, digest, source: Source::of(&spec.source)?, counted_for })
     }
 }
 
@@ -50,9 +50,7 @@ struct Work<'a> {
     /// What names it where memory is reserved.
     what: &'a str,
     digest: Digest,
-    counted_for: String,
-    /// Who wants it, where it is a Module.
-    owner: Option<&'a dyn Owner>,
+    counted_for: &'a str,
 }
 
 /// The bytes of a module, which were verified.
@@ -100,7 +98,7 @@ impl Loader {
         let verified = self.block(move || engine.verify(&bytes, Some(&digest)).map(|_| bytes)).await?;
         verified.map_err(|refused| {
             if let Some(excess) = refused.excess {
-                self.report.limit_hit(&order.owner.counted_for(), Limit::from(excess));
+                self.report.limit_hit(&order.counted_for, Limit::from(excess));
             }
             refused.failure
         })
@@ -114,8 +112,7 @@ impl Loader {
     pub async fn compile(&self, order: &Order<'_>, bytes: Vec<u8>) -> Result<Module, Failure> {
         match &self.compilers {
             Some(compilers) => {
-                let (what, digest, owner) = (order.module, order.digest, Some(order.owner));
-                let work = Work { what, digest, counted_for: order.owner.counted_for(), owner };
+                let work = Work { what: order.module, digest: order.digest, counted_for: &order.counted_for };
                 self.compile_elsewhere(compilers, &work, Arc::new(bytes), Some(order.source)).await
             }
             None => {
@@ -145,9 +142,6 @@ impl Loader {
                     // However many modules wait, their bytes are not in memory.
                     bytes = source.map_or(bytes, Bytes::At);
                     let place = place.await;
-                    if work.owner.is_some_and(|owner| !owner.has_module()) {
-                        return Err(Failure::transient(reasons::DELETED, "the Module is gone"));
-                    }
                     // Another Module may have the same bytes.
                     if let Some(known) = self.known(compilers, &work.digest) {
                         return known;
@@ -186,7 +180,7 @@ impl Loader {
             let engine = self.engine.clone();
             return self.block(move || engine.load(&bytes, Some(&digest))).await?;
         };
-        let work = Work { what, digest, counted_for: counted_for.to_owned(), owner: None };
+        let work = Work { what, digest, counted_for };
         self.compile_elsewhere(compilers, &work, bytes, None).await
     }
 
@@ -204,7 +198,7 @@ impl Loader {
         let reserved = wanted.min(self.budget.bytes_max());
         let room = self.budget.reserve(&format!("module {}", work.what), Purpose::Compile, reserved).await?;
         let (engine, compilers, digest) = (self.engine.clone(), Arc::clone(compilers), work.digest);
-        let counted_for = work.counted_for.clone();
+        let counted_for = work.counted_for.to_owned();
         // The place is given back when its thread ends, because the compiler runs until then.
         self.block(move || {
             let _room = room;

@@ -1,4 +1,4 @@
-//! What a process gives to those who get Modules ready for it: where they report, and whom they ask.
+//! What a process gives to those who get Modules ready for it: where they report.
 
 use std::time::Duration;
 
@@ -58,15 +58,6 @@ pub trait Report: Send + Sync {
     /// up no others.
     fn compiled(&self, outcome: &'static str, took: Duration);
 
-    /// A module hit a limit. It is counted for whoever [`Owner::counted_for`] names, or for nobody if that is empty.
+    /// A module hit a limit. It is counted for somebody, or for nobody if that is empty.
     fn limit_hit(&self, counted_for: &str, limit: Limit);
-}
-
-/// Whoever wants a Module, and may stop wanting it while it waits.
-pub trait Owner: Sync {
-    /// Whether the Module is still there.
-    fn has_module(&self) -> bool;
-
-    /// Whom the limits that the module hits are counted for; empty for nobody.
-    fn counted_for(&self) -> String;
 }

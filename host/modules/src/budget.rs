@@ -26,7 +26,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use crate::grants::Need;
 
 /// The largest request, in bytes, that counts as small. An ordinary call takes less than half of it.
-const SMALL_BYTES_MAX: u64 = 8 << 20;
+pub(crate) const SMALL_BYTES_MAX: u64 = 8 << 20;
 /// One in this many bytes is for small requests. With a process limit of 512 MiB, this eighth is enough for ten ordinary calls.
 const SMALL_SHARE: u64 = 8;
 /// What is for small requests at least, in bytes, so that a lane that holds half of it can make the largest of them.
@@ -343,13 +343,13 @@ impl Budget {
         bytes(self.0.large.total())
     }
 
-    /// The grant for the next call of a Reconciler's guest, which may have `most`: a quarter more than the last call needed.
-    pub fn grant(&self, lane: &str, most: Need) -> Need {
-        self.state().needs.get(lane).copied().unwrap_or_default().grant(most)
+    /// What the last call of a Reconciler's guest needed.
+    pub(crate) fn last_need(&self, lane: &str) -> Need {
+        self.state().needs.get(lane).copied().unwrap_or_default()
     }
 
     /// Records what a call of a Reconciler's guest needed.
-    pub fn saw(&self, lane: &str, need: Need) {
+    pub(crate) fn saw(&self, lane: &str, need: Need) {
         let mut state = self.state();
         match state.needs.get_mut(lane) {
             Some(last) => *last = need,
@@ -531,18 +531,6 @@ mod tests {
         assert!(waits(&mut again) && late.await.is_ok());
         drop(other);
         assert!(again.await.is_ok());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_call_is_granted_what_the_last_one_needed_and_a_quarter_more() {
-        let budget = Budget::fixed(512 * MIB);
-        let most = Need { memory_bytes: 64 * MIB, text_bytes: MIB, parsed_bytes: 75 * MIB };
-        assert!(budget.grant("a", most).of_call(0) <= SMALL_BYTES_MAX / 2, "an ordinary call is small");
-        budget.saw("a", Need { memory_bytes: 40 * MIB, text_bytes: MIB, parsed_bytes: 30 * MIB });
-        let more = Need { memory_bytes: 50 * MIB, text_bytes: MIB, parsed_bytes: 30 * MIB / 4 * 5 };
-        assert_eq!(budget.grant("a", most), more);
-        budget.saw("a", Need::default());
-        assert!(budget.grant("a", most).of_call(0) <= SMALL_BYTES_MAX / 2);
     }
 
     #[tokio::test(start_paused = true)]

@@ -350,11 +350,7 @@ impl Budget {
 
     /// Records what a call of a Reconciler's guest needed.
     pub(crate) fn saw(&self, lane: &str, need: Need) {
-        let mut state = self.state();
-        match state.needs.get_mut(lane) {
-            Some(last) => *last = need,
-            None => drop(state.needs.insert(lane.to_owned(), need)),
-        }
+        self.state().needs.insert(lane.to_owned(), need);
     }
 
     /// Forgets a Reconciler that is gone.

@@ -23,8 +23,8 @@ const SHOWN: u64 = 2;
 /// How often a body is: as it was read, as what is asked for, and as it is sent on.
 const WRITTEN: u64 = 3;
 
-/// The lane of all lists and bodies. They hold what they have while guests are called and answers are read for them, so that they must leave
-/// as much, as every lane does.
+/// The lane of all lists and bodies. They hold memory while guests are called and answers are read for them, so that they must leave as much,
+/// as every lane does.
 const LANE: &str = "(lists and bodies)";
 
 /// The part of the largest reservation that one answer has at most, which thus fits beside them.

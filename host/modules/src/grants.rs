@@ -111,8 +111,8 @@ pub struct CallMemory<'a> {
 }
 
 impl<'a> CallMemory<'a> {
-    /// That of calls within these limits, with a request of this length. The first one is given a quarter more than the last call of the lane
-    /// needed.
+    /// The memory of calls within these limits, with a request of this length. The first one is given a quarter more than the last call of
+    /// the lane needed.
     pub fn new(budget: &'a Budget, lane: &'a str, limits: CallLimits, request_bytes: usize) -> Self {
         let grant = budget.last_need(lane).grant(most(&limits));
         Self { budget, lane, limits, request_bytes: request_bytes as u64, grant, too_little: Need::default() }
@@ -142,7 +142,7 @@ impl<'a> CallMemory<'a> {
         self.budget.reserve(self.lane, Purpose::Call, self.grant.of_call(self.request_bytes)).await
     }
 
-    /// Whether a call that failed like this is to be made again with the next grant. The reservation of this call must be given back before.
+    /// Whether a call that failed like this is to be made again with the next grant. The caller gives its reservation back before.
     pub fn has_more(&mut self, error: Option<&CallError>) -> bool {
         let Some(more) = error.and_then(|error| more(error, self.grant, most(&self.limits))) else {
             return false;

@@ -54,8 +54,8 @@ impl From<Excess> for Limit {
 
 /// Is told what happens while Modules are made ready, for the metrics of the process.
 pub trait Report: Send + Sync {
-    /// A compiler ended like this: `made`, `invalid`, `too-expensive`, `failed` (it is tried again), or `stopped` to be run again where it holds
-    /// up no others.
+    /// A compiler ended like this: `made`, `invalid`, `too-expensive`, `failed` (it is tried again), or `stopped` to be run again where it
+    /// holds up no others.
     fn compiled(&self, outcome: &'static str, took: Duration);
 
     /// A module hit a limit. It is counted for somebody, or for nobody if that is empty.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use pintle_engine::{Allocation, Compiler, Digest, Engine, EngineConfig, Job, Meter, fixtures};
-use pintle_modules::child::{self, Ended, Limits, Stop};
+use pintle_modules::child::{self, Ended, Limits};
 use pintle_runtime::clock;
 use pintle_wit::Failure;
 
@@ -33,7 +33,7 @@ fn engine(allocation: Allocation) -> Engine {
 
 fn compile(bytes: &[u8], limits: &Limits) -> Ended {
     let job = Job { bytes, digest: Digest::of(bytes), target: engine(Allocation::Pool).target() };
-    child::compile(Path::new(PINTLE), &job, limits, &Stop::default())
+    child::compile(Path::new(PINTLE), &job, limits)
 }
 
 /// Has another process write a program: what this one has open for writing, a process that another test starts now has open too, and then
@@ -66,11 +66,10 @@ fn what_a_compiler_without_room_for_the_pool_makes_fits_a_host_that_has_it_and_o
         let program = env::temp_dir().join(format!("pintle-in-2-GiB-{}-{allocation:?}", std::process::id()));
         let script = format!("#!/bin/sh\nulimit -v 2000000\nexec {PINTLE} \"$@\"\n");
         write_program(&program, &script);
-        let precompile =
-            |job: Job<'_>| match child::compile(&program, &job, &Limits::default(), &Stop::default()) {
-                Ended::Made(artifact) => Ok(artifact),
-                other => Err(Failure::terminal("NotMade", format!("{other:?}"))),
-            };
+        let precompile = |job: Job<'_>| match child::compile(&program, &job, &Limits::default()) {
+            Ended::Made(artifact) => Ok(artifact),
+            other => Err(Failure::terminal("NotMade", format!("{other:?}"))),
+        };
         engine.self_test(Compiler::Elsewhere(&precompile)).unwrap();
         let module = engine.load_by(Compiler::Elsewhere(&precompile), &bytes, None).unwrap();
         assert_eq!(module.guest().unwrap().manifest_text(), manifest());
@@ -97,24 +96,16 @@ fn a_module_that_is_no_component_is_the_modules_fault() {
 }
 
 #[test]
-fn a_compiler_ends_when_it_is_stopped_and_when_its_time_is_up() {
-    let bytes = expensive();
-    let job = Job { bytes: &bytes, digest: Digest::of(&bytes), target: engine(Allocation::Pool).target() };
-    let stop = Stop::default();
-    thread::scope(|scope| {
-        let running = scope.spawn(|| child::compile(Path::new(PINTLE), &job, &Limits::default(), &stop));
-        stop.request();
-        assert_eq!(running.join().unwrap(), Ended::Stopped);
-    });
+fn a_compiler_ends_when_its_time_is_up() {
     let limits = Limits { wall: Duration::from_millis(200), ..Limits::default() };
-    assert_eq!(compile(&bytes, &limits), Ended::TooLong);
+    assert_eq!(compile(&expensive(), &limits), Ended::TooLong);
 }
 
 #[test]
 fn a_program_that_is_no_compiler_is_told_and_cannot_fill_the_memory() {
     let bytes = fixtures::answers(&manifest(), ANSWER);
     let job = Job { bytes: &bytes, digest: Digest::of(&bytes), target: engine(Allocation::Pool).target() };
-    let run = |program: &str| child::compile(Path::new(program), &job, &Limits::default(), &Stop::default());
+    let run = |program: &str| child::compile(Path::new(program), &job, &Limits::default());
     assert!(matches!(run("/nonexistent"), Ended::Failed(_)));
     assert!(matches!(run("/bin/false"), Ended::Invalid(_) | Ended::Failed(_)));
     let program = env::temp_dir().join(format!("pintle-that-writes-{}", std::process::id()));

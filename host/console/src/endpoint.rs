@@ -12,13 +12,13 @@ use futures::{FutureExt, future::BoxFuture};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use pintle_core::bulk::Bulk;
+use pintle_modules::Reservation;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     app::App,
     caller::{Caller, JSON},
-    memory::Held,
     problem::Problem,
     query::{Form, Param, Query},
 };
@@ -201,7 +201,7 @@ pub struct Call {
     /// Its body, until it is read. Only its owner can reach it, so that a call can be looked at from several threads.
     pub body: Mutex<Body>,
     /// What its body takes as values, once it was read.
-    pub memory: Option<Held>,
+    pub memory: Option<Reservation>,
 }
 
 impl Call {
@@ -224,8 +224,8 @@ impl Call {
     /// 400 where it is none, 413 where it is too large, 422 where it has another shape, 429 where there is no room for it.
     pub async fn json<T: DeserializeOwned>(&mut self) -> Result<T, Problem> {
         let bytes = self.bytes(JSON_BYTES_MAX).await?;
-        if let Some(caller) = &self.caller {
-            self.memory = self.app.memory.of_body(caller.name(), &Bulk::of(&bytes)).await?;
+        if self.caller.is_some() {
+            self.memory = self.app.memory.of_body(&Bulk::of(&bytes)).await?;
         }
         serde_json::from_slice(&bytes).map_err(|error| {
             if error.is_data() {

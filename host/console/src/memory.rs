@@ -2,14 +2,8 @@
 //!
 //! Most are small, and nothing is reserved for them. A larger one waits for memory, and is refused where it finds none in time.
 
-use std::{sync::Arc, time::Duration};
-
 use pintle_core::bulk::Bulk;
 use pintle_modules::{Budget, NoMemory, Reservation};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
 
 use crate::problem::Problem;
 
@@ -29,39 +23,29 @@ const SHOWN: u64 = 2;
 /// How often a body is: as it was read, as what is asked for, and as it is sent on.
 const WRITTEN: u64 = 3;
 
-/// The part of the budget that lists and bodies have at most, together. They hold it while guests are called and answers are read for them,
-/// so that they must leave as much. It is also what one answer has at most, which thus fits beside them.
-const HELD_SHARE: u64 = 2;
+/// The lane of all lists and bodies. They hold memory while guests are called and answers are read for them, so that they must leave as much,
+/// as every lane does.
+const LANE: &str = "(lists and bodies)";
 
-/// The part of that which one of them has at most.
-const ONE_SHARE: u64 = 4;
+/// The part of the largest reservation that one answer has at most, which thus fits beside them.
+const ANSWER_SHARE: u64 = 2;
 
-/// How long one of them waits for others.
-const TURN_TIMEOUT: Duration = Duration::from_secs(10);
+/// The part of it that a list or a body has at most.
+const ONE_SHARE: u64 = 8;
 
 /// The memory for answers and bodies. Clones are the same.
 #[derive(Clone)]
 pub struct Memory {
     budget: Budget,
-    /// What lists and bodies may hold, in KiB.
-    held: Arc<Semaphore>,
-    /// What one of them may, in bytes.
+    /// What a list or a body may hold, in bytes.
     of_one: u64,
-}
-
-/// What a list or a body holds until this is dropped.
-pub struct Held {
-    _memory: Reservation,
-    _turn: OwnedSemaphorePermit,
 }
 
 impl Memory {
     /// Memory of this budget.
     pub fn new(budget: Budget) -> Self {
-        let held = budget.bytes_max() / HELD_SHARE;
-        let held_kibibytes = usize::try_from(held >> 10).unwrap_or(Semaphore::MAX_PERMITS);
-        let held_kibibytes = held_kibibytes.clamp(1, Semaphore::MAX_PERMITS);
-        Self { budget, held: Arc::new(Semaphore::new(held_kibibytes)), of_one: held / ONE_SHARE }
+        let of_one = budget.bytes_max() / ONE_SHARE;
+        Self { budget, of_one }
     }
 
     /// The memory for an answer that is read whole and takes so many bytes. Whoever holds it waits for no other memory.
@@ -69,35 +53,35 @@ impl Memory {
     /// # Errors
     /// 429 when there is none in time.
     pub(crate) async fn of_answer(&self, user: &str, bytes: u64) -> Result<Reservation, Problem> {
-        self.reserve(user, bytes.min(self.budget.bytes_max() / HELD_SHARE)).await
+        self.reserve(user, bytes.min(self.budget.bytes_max() / ANSWER_SHARE)).await
     }
 
     /// The memory for a list that is taken apart, whose largest object takes so many bytes. Guests may be called by whoever holds it.
     ///
     /// # Errors
     /// 429 when there is none in time.
-    pub(crate) async fn of_list(&self, user: &str, of_object: u64) -> Result<Held, Problem> {
-        self.hold(user, OF_LIST.saturating_add(of_object)).await
+    pub(crate) async fn of_list(&self, of_object: u64) -> Result<Reservation, Problem> {
+        self.hold(OF_LIST.saturating_add(of_object)).await
     }
 
     /// The memory for an answer of so many bytes that is being sent.
     ///
     /// # Errors
     /// 429 when there is none in time.
-    pub(crate) async fn of_sending(&self, user: &str, bytes: u64) -> Result<Held, Problem> {
-        self.hold(user, bytes).await
+    pub(crate) async fn of_sending(&self, bytes: u64) -> Result<Reservation, Problem> {
+        self.hold(bytes).await
     }
 
     /// The memory for a body of such a text; none for one that takes little. Guests may be called by whoever holds it.
     ///
     /// # Errors
     /// 429 when there is none in time.
-    pub(crate) async fn of_body(&self, user: &str, bulk: &Bulk) -> Result<Option<Held>, Problem> {
+    pub(crate) async fn of_body(&self, bulk: &Bulk) -> Result<Option<Reservation>, Problem> {
         let bytes = times(WRITTEN, bulk);
         if bytes <= UNRESERVED_BYTES {
             return Ok(None);
         }
-        self.hold(user, bytes).await.map(Some)
+        self.hold(bytes).await.map(Some)
     }
 
     #[cfg(test)]
@@ -105,16 +89,12 @@ impl Memory {
         self.budget.standing()
     }
 
-    async fn hold(&self, user: &str, bytes: u64) -> Result<Held, Problem> {
-        let bytes = bytes.min(self.of_one);
-        let kibibytes = u32::try_from(bytes >> 10).unwrap_or(u32::MAX);
-        let turn = timeout(TURN_TIMEOUT, Arc::clone(&self.held).acquire_many_owned(kibibytes)).await;
-        let Ok(Ok(turn)) = turn else { return Err(none()) };
-        Ok(Held { _memory: self.reserve(user, bytes).await?, _turn: turn })
+    async fn hold(&self, bytes: u64) -> Result<Reservation, Problem> {
+        self.reserve(LANE, bytes.min(self.of_one)).await
     }
 
-    async fn reserve(&self, user: &str, bytes: u64) -> Result<Reservation, Problem> {
-        self.budget.reserve_soon(user, bytes).await.map_err(|_: NoMemory| none())
+    async fn reserve(&self, lane: &str, bytes: u64) -> Result<Reservation, Problem> {
+        self.budget.reserve_soon(lane, bytes).await.map_err(|_: NoMemory| none())
     }
 }
 
@@ -148,17 +128,17 @@ mod tests {
         let budget = Budget::fixed(512 << 20);
         let memory = Memory::new(budget.clone());
         let mut held = Vec::new();
-        while let Some(list) = memory.of_list("ann", 8 << 20).now_or_never() {
+        while let Some(list) = memory.of_list(8 << 20).now_or_never() {
             held.push(list.unwrap());
         }
         assert!(held.len() >= 4, "{}", held.len());
         let standing = budget.standing();
         let reserved: u64 = standing.reserved.iter().map(|(_, bytes)| bytes).sum();
         assert!(reserved * 2 <= standing.capacity, "{standing:?}");
-        let late = memory.of_list("bob", 0).await.map(drop).unwrap_err();
+        let late = memory.of_list(0).await.map(drop).unwrap_err();
         assert_eq!((late.status.as_u16(), late.retry_after.is_some()), (429, true));
         held.pop();
-        assert!(memory.of_list("bob", 0).now_or_never().is_some_and(|list| list.is_ok()));
+        assert!(memory.of_list(0).now_or_never().is_some_and(|list| list.is_ok()));
     }
 
     #[tokio::test(start_paused = true)]
@@ -167,12 +147,12 @@ mod tests {
         let memory = Memory::new(budget.clone());
         let body = |text: &str, count: usize| Bulk::of(text.repeat(count).as_bytes());
         let reserved = || budget.standing().reserved.iter().map(|(_, bytes)| bytes).sum::<u64>();
-        assert!(memory.of_body("ann", &body("text", 2 << 10)).await.unwrap().is_none());
-        assert!(memory.of_body("ann", &body(r#"{"a":1},"#, 10)).await.unwrap().is_none());
-        let held = memory.of_body("ann", &body(r#"{"a":1},"#, 5_000)).await.unwrap();
+        assert!(memory.of_body(&body("text", 2 << 10)).await.unwrap().is_none());
+        assert!(memory.of_body(&body(r#"{"a":1},"#, 10)).await.unwrap().is_none());
+        let held = memory.of_body(&body(r#"{"a":1},"#, 5_000)).await.unwrap();
         assert!(held.is_some() && reserved() >= 10 << 20, "{}", reserved());
         drop(held);
-        let held = memory.of_body("ann", &body("text", 256 << 10)).await.unwrap();
+        let held = memory.of_body(&body("text", 256 << 10)).await.unwrap();
         assert!(held.is_some() && reserved() < 12 << 20, "{}", reserved());
         drop(held);
         assert_eq!(reserved(), 0);

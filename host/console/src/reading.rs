@@ -9,6 +9,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use pintle_core::bulk::Bulk;
 use pintle_kubernetes::items::{Items, NoList};
+use pintle_modules::Reservation;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
@@ -16,7 +17,7 @@ use tracing::warn;
 
 use crate::{
     caller::{Ask, Caller, PAGE, REQUEST_TIMEOUT},
-    memory::{Held, UNRESERVED_BYTES, of_text},
+    memory::{UNRESERVED_BYTES, of_text},
     problem::Problem,
 };
 
@@ -34,7 +35,7 @@ pub(crate) struct Reading<'a> {
     items: Items,
     arrived: VecDeque<Bytes>,
     bytes: usize,
-    memory: Option<Held>,
+    memory: Option<Reservation>,
     /// What the largest object so far takes, in bytes.
     most_bytes: u64,
 }
@@ -131,7 +132,7 @@ impl<'a> Reading<'a> {
             self.memory = None;
             let wanted = self.most_bytes.next_power_of_two();
             self.most_bytes = wanted;
-            self.memory = Some(self.caller.memory().of_list(self.caller.name(), wanted).await?);
+            self.memory = Some(self.caller.memory().of_list(wanted).await?);
         }
         Ok(())
     }
@@ -140,7 +141,7 @@ impl<'a> Reading<'a> {
     ///
     /// # Errors
     /// 502 when the list is not complete.
-    pub(crate) fn end(self) -> Result<(ListMeta, Option<Held>), Problem> {
+    pub(crate) fn end(self) -> Result<(ListMeta, Option<Reservation>), Problem> {
         #[derive(Deserialize)]
         struct List {
             #[serde(default)]
@@ -261,7 +262,7 @@ mod tests {
     async fn a_large_list_waits_for_memory_and_a_small_one_needs_none() {
         let (caller, _) = reader(100);
         let mut held = Vec::new();
-        while let Some(list) = caller.memory().of_list("bob", 8 << 20).now_or_never() {
+        while let Some(list) = caller.memory().of_list(8 << 20).now_or_never() {
             held.push(list.unwrap());
         }
         let ask = Ask::get("/apis/a.example/v1/rooms".into());

@@ -97,7 +97,7 @@ async fn begun(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
         Verb::Create | Verb::Update | Verb::Patch => endpoint::read(body, JSON_BYTES_MAX).await?,
         _ => Bytes::new(),
     };
-    let _memory = app.memory.of_body(caller.name(), &Bulk::of(&body)).await?;
+    let _memory = app.memory.of_body(&Bulk::of(&body)).await?;
     let answer = match verb {
         Verb::List => read::list(&asked).await,
         Verb::Watch => watch::watch(&asked).await,
@@ -109,7 +109,7 @@ async fn begun(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
         // No operation of the table is it.
         Verb::DeleteCollection => Err(Refusal::not_allowed(verb.name()).into()),
     }?;
-    sending::sent(app, caller.name(), answer).await
+    sending::sent(app, answer).await
 }
 
 /// An answer with a document.

@@ -72,7 +72,6 @@ fn method(endpoint: Endpoint) -> MethodRouter<Arc<App>> {
 async fn run(app: Arc<App>, endpoint: Endpoint, mut request: Request) -> Result<Response, Problem> {
     let caller = if endpoint.for_anyone { None } else { Some(app.known(request.headers()).await?) };
     let is_known = caller.is_some();
-    let user = caller.as_ref().map(|caller| caller.name().to_owned()).unwrap_or_default();
     let params = request
         .extract_parts::<RawPathParams>()
         .await
@@ -100,7 +99,7 @@ async fn run(app: Arc<App>, endpoint: Endpoint, mut request: Request) -> Result<
     } else {
         answer.await
     };
-    sending::sent(&app, &user, answer?).await
+    sending::sent(&app, answer?).await
 }
 
 /// What is no endpoint: documents, pages, and nothing.

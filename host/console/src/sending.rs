@@ -14,15 +14,15 @@ use crate::{app::App, problem::Problem};
 /// How long an answer is that takes no memory of the budget, in bytes: as much as is on its way in any case.
 const SHORT_BYTES: u64 = 1 << 20;
 
-/// An answer for a user, who has to read it in time if it is long.
+/// An answer, which has to be read in time if it is long.
 ///
 /// # Errors
 /// 429 when there is no memory for it.
-pub(crate) async fn sent(app: &App, user: &str, response: Response) -> Result<Response, Problem> {
+pub(crate) async fn sent(app: &App, response: Response) -> Result<Response, Problem> {
     let Some(bytes) = response.body().size_hint().exact().filter(|bytes| *bytes > SHORT_BYTES) else {
         return Ok(response);
     };
-    let memory = app.memory.of_sending(user, bytes).await?;
+    let memory = app.memory.of_sending(bytes).await?;
     let (mut head, body) = response.into_parts();
     // It is there already.
     let text: Bytes = match body.collect().await {
@@ -56,15 +56,15 @@ mod tests {
         let (client, _) = fake::upstream(|_| (200, serde_json::json!({})));
         let app = fake::app(fake::cluster(), client);
         let answer = |bytes: usize| Response::new(Body::from(vec![b'a'; bytes]));
-        let short = sent(&app, "ann", answer(MIB)).await.unwrap();
+        let short = sent(&app, answer(MIB)).await.unwrap();
         assert_eq!(reserved(&app), 0, "it is short");
         drop(short);
-        let long = sent(&app, "ann", answer(8 * MIB)).await.unwrap();
+        let long = sent(&app, answer(8 * MIB)).await.unwrap();
         assert_eq!(reserved(&app), 8 * MIB as u64);
         assert_eq!(long.into_body().collect().await.unwrap().to_bytes().len(), 8 * MIB);
         tokio::task::yield_now().await;
         assert_eq!(reserved(&app), 0);
-        let unread = sent(&app, "ann", answer(8 * MIB)).await.unwrap();
+        let unread = sent(&app, answer(8 * MIB)).await.unwrap();
         tokio::time::sleep(Duration::from_secs(61)).await;
         assert_eq!(reserved(&app), 0, "nobody reads it");
         assert!(unread.into_body().collect().await.is_err(), "and nobody takes its beginning for all of it");

@@ -1,14 +1,13 @@
 //! [`Workshop`]: where the modules of others are compiled and called, within the limits that the operator has for its own.
 
 use std::{
-    path::Path,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use pintle_engine::{Compiler, Engine, EngineConfig, Meter};
 use pintle_kubernetes::Cluster;
-use pintle_modules::{Budget, Compilers, Limit, Loader, Report, Run, child};
+use pintle_modules::{Budget, Compilers, Limit, Loader, Report, child};
 use pintle_preview::Preview;
 use pintle_runtime::{Spawner, clock};
 use tokio::sync::Semaphore;
@@ -73,8 +72,6 @@ pub enum WorkshopError {
 pub(crate) struct Untold;
 
 impl Report for Untold {
-    fn compiles(&self, _: usize, _: usize) {}
-
     fn compiled(&self, _: &'static str, _: Duration) {}
 
     fn limit_hit(&self, _: &str, _: Limit) {}
@@ -103,10 +100,8 @@ impl Workshop {
     /// When there is no engine.
     pub async fn start(client: kube::Client, budget: Budget) -> Result<Self, WorkshopError> {
         let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic))?;
-        let run: Run =
-            Box::new(|job, limits, stop| child::compile(Path::new(child::THIS_PROGRAM), job, limits, stop));
         let report: Arc<dyn Report> = Arc::new(Untold);
-        let compilers = Compilers::new(child::Limits::default(), run, Arc::clone(&report));
+        let compilers = Compilers::new(child::Limits::default(), Arc::clone(&report));
         let (tried, compile) = (engine.clone(), Arc::clone(&compilers));
         let test = move || tried.self_test(Compiler::Elsewhere(&|job| compile.compile_at_once(&job)));
         let tested = tokio::task::spawn_blocking(test).await;

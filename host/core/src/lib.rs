@@ -9,15 +9,13 @@
 //! * [`managed`]: whether an object drifted, read off its managed fields.
 //! * [`readiness`], [`conditions`] and [`reasons`]: what the status says.
 //! * [`account`]: as whom a Reconciler's children are written.
-//! * [`Queue`]: which root a worker takes next; [`turns`]: which module is compiled next; [`budget`]: how much memory calls of guests
-//!   and the compiler may use together; [`bulk`]: how much a text takes as values.
+//! * [`Queue`]: which root a worker takes next; [`bulk`]: how much a text takes as values.
 //! * [`plan`]: what an answer would change, against what is live. [`pass::Preview`] is a pass that stops where it would begin to write.
 //! * [`number`]: when two numbers are the same; [`names`]: what is wrong with a name or a label.
 //! * [`reconciler`]: the parts of a Reconciler's spec that decide what its guest may do: grants and limits. Which module and config are
 //!   in force is decided in `pintle_operator::bind`.
 
 pub mod account;
-pub mod budget;
 pub mod bulk;
 pub mod conditions;
 pub mod config;
@@ -39,7 +37,6 @@ pub mod reconciler;
 pub mod request;
 pub mod status;
 pub mod text;
-pub mod turns;
 pub mod view;
 
 pub use config::Config;

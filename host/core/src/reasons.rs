@@ -238,8 +238,6 @@ words! {
 
     /// The API server does not serve a kind of children that the guest may have.
     pub const CHILD_KIND_MISSING: &str = "ChildKindMissing";
-    /// The Module went while it waited to be compiled.
-    pub const DELETED: &str = "Deleted";
     /// An older Reconciler writes as this field manager already.
     pub const FIELD_MANAGER_TAKEN: &str = "FieldManagerTaken";
     /// `StatusSchemaIncomplete`: the CRD does not declare all that the host writes.

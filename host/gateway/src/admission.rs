@@ -7,8 +7,7 @@
 //!
 //! | pool | a place is held while |
 //! | --- | --- |
-//! | `descriptions` | it says whether somebody may read a path: discovery, OpenAPI |
-//! | `reviews` | it says whether somebody may do something with objects |
+//! | `reviews` | the API server says what somebody may do |
 //! | `bodies` | the body of a request that may be made arrives |
 //! | `requests` | such a request is carried out |
 //! | `watches` | a watch is followed |
@@ -42,8 +41,8 @@ pub const WAITING: usize = 1_000;
 /// How many of them may be of one caller: an informer's start, or the apply of a folder, sends 150 at once.
 pub const WAITING_OF_ONE: usize = 200;
 
-/// How many questions about callers are asked at a time, in each pool of such questions. The API server answers one within milliseconds.
-pub const REVIEWS: usize = 32;
+/// How many questions about callers are asked at a time. The API server answers one within milliseconds.
+pub const REVIEWS: usize = 64;
 
 /// How many of them may be about one caller.
 pub const REVIEWS_OF_ONE: usize = 4;
@@ -129,21 +128,9 @@ struct Inner {
     name: &'static str,
     limits: Limits,
     places: Arc<Semaphore>,
-    present: Mutex<Present>,
+    /// The places of each party that has one or waits for one.
+    shares: Mutex<BTreeMap<Party, Arc<Semaphore>>>,
     refused: AtomicU64,
-}
-
-/// Who has a place or waits for one.
-#[derive(Debug, Default)]
-struct Present {
-    all: usize,
-    by_party: BTreeMap<Party, Share>,
-}
-
-#[derive(Debug)]
-struct Share {
-    present: usize,
-    places: Arc<Semaphore>,
 }
 
 /// A place that is taken, until this is dropped.
@@ -152,14 +139,6 @@ pub struct Admitted {
     /// Released in this order: who waits for a place of all has one of its own already.
     _place: OwnedSemaphorePermit,
     _own: OwnedSemaphorePermit,
-    _presence: Presence,
-}
-
-/// That somebody has a place or waits for one, until this is dropped.
-#[derive(Debug)]
-struct Presence {
-    pool: Pool,
-    party: Party,
 }
 
 /// How full a pool is.
@@ -182,7 +161,7 @@ impl Pool {
             name,
             limits,
             places: Arc::new(Semaphore::new(limits.together)),
-            present: Mutex::default(),
+            shares: Mutex::default(),
             refused: AtomicU64::new(0),
         }))
     }
@@ -193,10 +172,7 @@ impl Pool {
     /// When no place becomes free in time, or too many wait already.
     pub async fn admit(&self, party: &str) -> Result<Admitted, Full> {
         let admitted = match self.enter(party) {
-            Some((presence, own)) => {
-                let place = self.place(presence, own);
-                tokio::time::timeout(self.0.limits.wait, place).await.ok().flatten()
-            }
+            Some(own) => tokio::time::timeout(self.0.limits.wait, self.place(own)).await.ok().flatten(),
             None => None,
         };
         admitted.ok_or_else(|| {
@@ -205,32 +181,29 @@ impl Pool {
         })
     }
 
-    /// Lets somebody in, and returns the places of its party.
-    fn enter(&self, party: &str) -> Option<(Presence, Arc<Semaphore>)> {
-        let mut present = self.present();
-        let of_party = present.by_party.get(party).map_or(0, |share| share.present);
-        if !self.0.limits.admit(present.all, of_party) {
+    /// The places of a party, if one more of it may come in.
+    fn enter(&self, party: &str) -> Option<Arc<Semaphore>> {
+        let mut shares = self.shares();
+        shares.retain(|_, own| present(own) > 0);
+        let of_party = shares.get(party).map_or(0, present);
+        if !self.0.limits.admit(shares.values().map(present).sum(), of_party) {
             return None;
         }
-        present.all += 1;
-        let places = || Arc::new(Semaphore::new(self.0.limits.of_one));
-        let share = present.by_party.entry(party.to_owned());
-        let share = share.or_insert_with(|| Share { present: 0, places: places() });
-        share.present += 1;
-        Some((Presence { pool: self.clone(), party: party.to_owned() }, Arc::clone(&share.places)))
+        let own = shares.entry(party.to_owned());
+        Some(Arc::clone(own.or_insert_with(|| Arc::new(Semaphore::new(self.0.limits.of_one)))))
     }
 
     /// Waits for a place of the party's own, and with it for one of all: so no party has more of those that wait for these than of places.
-    async fn place(&self, presence: Presence, own: Arc<Semaphore>) -> Option<Admitted> {
+    async fn place(&self, own: Arc<Semaphore>) -> Option<Admitted> {
         // They are never closed.
         let own = own.acquire_owned().await.ok()?;
         let place = Arc::clone(&self.0.places).acquire_owned().await.ok()?;
-        Some(Admitted { _place: place, _own: own, _presence: presence })
+        Some(Admitted { _place: place, _own: own })
     }
 
     /// How full it is.
     pub fn figures(&self) -> Figures {
-        let present = self.present().all;
+        let present: usize = self.shares().values().map(present).sum();
         let taken = self.0.limits.together.saturating_sub(self.0.places.available_permits());
         Figures {
             pool: self.0.name,
@@ -240,30 +213,20 @@ impl Pool {
         }
     }
 
-    fn present(&self) -> MutexGuard<'_, Present> {
-        self.0.present.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shares(&self) -> MutexGuard<'_, BTreeMap<Party, Arc<Semaphore>>> {
+        self.0.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Presence {
-    fn drop(&mut self) {
-        let mut present = self.pool.present();
-        present.all = present.all.saturating_sub(1);
-        match present.by_party.get_mut(&self.party) {
-            Some(share) if share.present > 1 => share.present -= 1,
-            _ => {
-                present.by_party.remove(&self.party);
-            }
-        }
-    }
+/// How many have one of these places or wait for one. Each of them refers to the semaphore, as the pool does.
+fn present(own: &Arc<Semaphore>) -> usize {
+    Arc::strong_count(own).saturating_sub(1)
 }
 
 /// All pools of a gateway.
 #[derive(Clone, Debug)]
 pub struct Pools {
-    /// Paths that it is asked about.
-    pub descriptions: Pool,
-    /// Objects that it is asked about.
+    /// Questions about callers.
     pub reviews: Pool,
     /// Bodies that arrive.
     pub bodies: Pool,
@@ -277,15 +240,13 @@ pub struct Pools {
 
 impl Default for Pools {
     fn default() -> Self {
-        let questions = Limits::of(REVIEWS, REVIEWS_OF_ONE);
         let answers = Limits {
             waiting_of_one: LARGE_WAITING_OF_ONE,
             wait: LARGE_WAIT,
             ..Limits::of(LARGE, LARGE_OF_ONE)
         };
         Self {
-            descriptions: Pool::new("descriptions", questions),
-            reviews: Pool::new("reviews", questions),
+            reviews: Pool::new("reviews", Limits::of(REVIEWS, REVIEWS_OF_ONE)),
             bodies: Pool::new("bodies", Limits::of(BODIES, BODIES_OF_ONE)),
             requests: Pool::new("requests", Limits::of(REQUESTS, REQUESTS_OF_ONE)),
             watches: Pool::new("watches", Limits::of(WATCHES, WATCHES_OF_ONE)),
@@ -301,9 +262,9 @@ impl Pools {
     }
 
     /// How full each of them is.
-    pub fn figures(&self) -> [Figures; 6] {
-        let Self { descriptions, reviews, bodies, requests, watches, large } = self;
-        [descriptions, reviews, bodies, requests, watches, large].map(Pool::figures)
+    pub fn figures(&self) -> [Figures; 5] {
+        let Self { reviews, bodies, requests, watches, large } = self;
+        [reviews, bodies, requests, watches, large].map(Pool::figures)
     }
 }
 

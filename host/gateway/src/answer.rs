@@ -232,7 +232,7 @@ impl<R: Reviews> Gateway<R> {
             return Err(Status::not_found(&resource.lens.served, &other.name));
         }
         let verb = head.method.as_str().to_ascii_lowercase();
-        let turn = Turn { pool: &self.pools.descriptions, party };
+        let turn = Turn { pool: &self.pools.reviews, party };
         authorize(&self.reviewer, turn, &user, authorize::Asked::Path { verb: &verb, path }).await?;
         if head.method != Method::GET && head.method != Method::HEAD {
             return Err(Status::read_only_path());

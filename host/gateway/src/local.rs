@@ -1,7 +1,7 @@
 //! The documents of Views for `pintle console`: Views and Modules are read as the user, and decided about as a gateway does. Nothing is
 //! written: what is in force stands in the Views if a gateway runs, and is what they want if none does.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use futures::future::BoxFuture;
@@ -11,7 +11,7 @@ use pintle_console::{Caller, DocumentView, Provider};
 use pintle_core::view::document::problem::{Doing, Refusal};
 use pintle_engine::{Engine, EngineConfig, Meter};
 use pintle_kubernetes::Cluster;
-use pintle_modules::{Budget, Compilers, Loader, Order, Owner, Report, Run, child};
+use pintle_modules::{Budget, Compilers, Loader, Order, Report, child};
 use pintle_runtime::{Spawner, clock};
 use pintle_schema::config_schema;
 use pintle_wit::Failure;
@@ -68,10 +68,8 @@ impl LocalDocuments {
         let metrics = Arc::new(Metrics::default());
         let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic))
             .context("the WebAssembly engine does not start")?;
-        let run: Run =
-            Box::new(|job, limits, stop| child::compile(Path::new(child::THIS_PROGRAM), job, limits, stop));
         let report = Arc::clone(&metrics) as Arc<dyn Report>;
-        let compilers = Compilers::new(child::Limits::default(), run, Arc::clone(&report));
+        let compilers = Compilers::new(child::Limits::default(), Arc::clone(&report));
         let cluster = Cluster::new(client.clone());
         let loader =
             Loader::new(cluster.clone(), engine, Some(compilers), budget.clone(), spawner.clone(), report);
@@ -156,7 +154,7 @@ impl LocalDocuments {
     }
 
     async fn load(&self, name: &str, module: &Module) -> Result<pintle_engine::Module, Failure> {
-        let order = Order::new(name, &module.spec, true, &Asked)?;
+        let order = Order::new(name, &module.spec, String::new())?;
         let bytes = self.loader.fetch(&order).await?;
         self.loader.compile(&order, bytes).await
     }
@@ -177,19 +175,6 @@ impl LocalDocuments {
                 world.shown.insert(key, outcome);
             }
         }
-    }
-}
-
-/// Whoever asks for a document wants its module.
-struct Asked;
-
-impl Owner for Asked {
-    fn has_module(&self) -> bool {
-        true
-    }
-
-    fn counted_for(&self) -> String {
-        String::new()
     }
 }
 

@@ -133,8 +133,6 @@ impl Observer for Metrics {
 }
 
 impl Report for Metrics {
-    fn compiles(&self, _running: usize, _waiting: usize) {}
-
     fn compiled(&self, outcome: &'static str, _took: Duration) {
         self.compiles.get_or_create(&Compiled { outcome }).inc();
     }

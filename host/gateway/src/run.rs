@@ -1,13 +1,13 @@
 //! The gateway as a process: flags in, signals, certificates, the control loop and the server.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use kube::Client;
 use pintle_console::Parts;
 use pintle_engine::{Compiler, Engine, EngineConfig, Meter};
 use pintle_kubernetes::{Cluster, observer::Observer};
-use pintle_modules::{Budget, Compilers, Loader, Report, Run, child, memory_limit};
+use pintle_modules::{Budget, Compilers, Loader, Report, memory_limit};
 use pintle_runtime::{Spawner, clock, stop_signal};
 use tokio::sync::watch;
 use tracing::info;
@@ -119,10 +119,8 @@ struct Guests {
 async fn engine(flags: &Flags, metrics: &Arc<Metrics>) -> anyhow::Result<Guests> {
     let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic))
         .context("the WebAssembly engine does not start")?;
-    let run: Run =
-        Box::new(|job, limits, stop| child::compile(Path::new(child::THIS_PROGRAM), job, limits, stop));
     let report = Arc::clone(metrics) as Arc<dyn Report>;
-    let compilers = Compilers::new(flags.compile_limits(), run, report);
+    let compilers = Compilers::new(flags.compile_limits(), report);
     let (check, compile) = (engine.clone(), Arc::clone(&compilers));
     tokio::task::spawn_blocking(move || {
         check.self_test(Compiler::Elsewhere(&|job| compile.compile_at_once(&job)))

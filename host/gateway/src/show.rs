@@ -6,12 +6,9 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use pintle_core::{
-    budget::Need,
-    view::{BackingObject, Epoch, Lens, Source, Status},
-};
+use pintle_core::view::{BackingObject, Epoch, Lens, Source, Status};
 use pintle_engine::{Answer, CallError, CallLimits, CallStats, Origin, ShowAnswer, StoreAnswer, Views};
-use pintle_modules::{Budget, NoMemory, TooLarge, grants};
+use pintle_modules::{Budget, CallMemory, NoMemory, TooLarge};
 use pintle_runtime::{Spawner, clock};
 use pintle_wit::{
     ApiVersion, Failure, reasons,
@@ -326,7 +323,7 @@ impl Guests {
         }
     }
 
-    /// Calls a guest on a thread of its own, when it is its turn, with as much memory as earlier calls for this view needed; and again with
+    /// Calls a guest on a thread of its own, when it is its turn, with as much memory as the last call for this view needed; and again with
     /// more if that was not enough.
     async fn granted<T: Send + 'static>(
         &self,
@@ -335,28 +332,22 @@ impl Guests {
         call: impl Fn(&str, &CallLimits) -> Result<(T, CallStats), CallError> + Send + Sync + 'static,
     ) -> Result<Result<T, CallError>, Status> {
         let (call, request) = (Arc::new(call), Arc::<str>::from(request));
-        let most = grants::most(&self.limits);
-        let mut grant = self.budget.grant(view, most);
-        // The last grant, which was not enough.
-        let mut too_little = Need::default();
+        let mut memory = CallMemory::new(&self.budget, view, self.limits, request.len());
         loop {
             let reserve = async {
-                let reserved = self.budget.reserve_call(view, &mut grant, too_little, request.len() as u64);
                 // Who asks may hold memory for the answer, and somebody else may wait for that.
-                let reserved = tokio::time::timeout(MEMORY_WAIT, reserved).await;
+                let reserved = tokio::time::timeout(MEMORY_WAIT, memory.reserve()).await;
                 let reserved = reserved.map_err(|_| Status::too_many_requests(RETRY_SECONDS))?;
                 reserved.map_err(|too_large| beyond_the_budget(view, too_large))
             };
-            let held = self.turn_with(reserve).await?;
-            let (call, request, limits) =
-                (Arc::clone(&call), Arc::clone(&request), grants::granted(self.limits, grant));
-            let called = self.on_a_thread(view, held, move || call(&request, &limits)).await?;
-            if let Some(more) = called.as_ref().err().and_then(|error| grants::more(error, grant, most)) {
-                (too_little, grant) = (grant, more);
+            let (turn, (reserved, limits)) = self.turn_with(reserve).await?;
+            let (call, request) = (Arc::clone(&call), Arc::clone(&request));
+            let called = self.on_a_thread(view, (turn, reserved), move || call(&request, &limits)).await?;
+            if memory.has_more(called.as_ref().err()) {
                 continue;
             }
             let stats = called.as_ref().map_or_else(|error| error.stats, |(_, stats)| *stats);
-            self.budget.saw(view, grants::need(stats));
+            memory.saw(stats);
             self.metrics.guest_called(view, stats.duration);
             return Ok(called.map(|(answer, _)| answer));
         }

@@ -1,20 +1,174 @@
 //! The memory budget of the process, for calls of guests, for their answers, and for the compiler.
 //!
-//! [`pintle_core::budget`] makes the decisions, and this file waits for them. Code that may take much memory reserves it first, and gives
-//! it back by dropping the [`Reservation`]. A task must not wait for a reservation while it holds another one, or two tasks could wait
-//! for each other.
+//! Code that may take much memory reserves it first, and gives it back by dropping the [`Reservation`]. It waits until there is room, in
+//! the order in which room was asked for. A task must not wait for a reservation while it holds another one, or two tasks could wait for
+//! each other.
+//!
+//! Small reservations have a pool of their own, so that none of them waits behind a large one. Each Reconciler has a lane, and a lane holds
+//! at most half of a pool, except with a single reservation: so one guest cannot take what others need.
 
 use std::{
     collections::BTreeMap,
     fs,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
-use pintle_core::budget::{self, Asked, Changed, Habit, Ledger, Need, SMALL_BYTES_MAX, Ticket};
+use futures::FutureExt;
 use pintle_runtime::clock;
 use pintle_wit::{Failure, reasons};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::grants::Need;
+
+/// The largest request, in bytes, that counts as small. An ordinary call takes less than half of it.
+pub(crate) const SMALL_BYTES_MAX: u64 = 8 << 20;
+/// One in this many bytes is for small requests. With a process limit of 512 MiB, this eighth is enough for ten ordinary calls.
+const SMALL_SHARE: u64 = 8;
+/// What is for small requests at least, in bytes, so that a lane that holds half of it can make the largest of them.
+const SMALL_POOL_BYTES_MIN: u64 = 2 * SMALL_BYTES_MAX;
+/// A lane may hold one in this many bytes of a pool. With one, it could leave nothing for others.
+const LANE_SHARE: usize = 2;
+
+/// The least memory, in bytes, that a host is assumed to keep besides: with a thousand roots and nothing to do it has 40 MiB, and a call
+/// or two of the engine's pool.
+const BASE_BYTES_MIN: u64 = 64 << 20;
+/// The smallest budget, in bytes, however much the host keeps: enough for four ordinary calls at a time, and one that is large.
+const CAPACITY_BYTES_MIN: u64 = 2 * SMALL_POOL_BYTES_MIN;
+
+/// The budget, from the memory limit of the process and the bytes that the host keeps besides. A quarter of the rest stays free: for what
+/// the allocator rounds up and gives back late, for requests in flight, and for the growth of the host's memory until the next measurement.
+fn capacity(process_bytes: u64, kept_bytes: u64) -> u64 {
+    let rest = process_bytes.saturating_sub(kept_bytes.max(BASE_BYTES_MIN));
+    (rest / 4 * 3).max(CAPACITY_BYTES_MIN)
+}
+
+/// What is for small requests of a budget, and what for large ones, in KiB.
+fn shares(capacity: u64) -> (usize, usize) {
+    let small = (capacity / SMALL_SHARE).max(SMALL_POOL_BYTES_MIN);
+    (kibibytes(small), kibibytes(capacity - small))
+}
+
+fn kibibytes(bytes: u64) -> usize {
+    usize::try_from(bytes.div_ceil(1 << 10)).map_or(KIBIBYTES_MAX, |kibibytes| kibibytes.min(KIBIBYTES_MAX))
+}
+
+/// What a semaphore gives at once, at most.
+const KIBIBYTES_MAX: usize = u32::MAX as usize;
+
+/// Room for reservations, in KiB.
+struct Pool {
+    room: Arc<Semaphore>,
+    /// How much there is, taken or free.
+    total: watch::Sender<usize>,
+    /// How much of what is taken does not come back, since the pool has become smaller.
+    surplus: Mutex<usize>,
+    /// What each lane may still take.
+    lanes: Mutex<BTreeMap<String, Lane>>,
+}
+
+struct Lane {
+    own: Arc<Semaphore>,
+    /// How much it had to itself before anything was taken.
+    share: usize,
+}
+
+/// Room that is taken.
+struct Place {
+    of_lane: OwnedSemaphorePermit,
+    room: OwnedSemaphorePermit,
+}
+
+impl Pool {
+    fn new(kibibytes: usize) -> Self {
+        Self {
+            room: Arc::new(Semaphore::new(kibibytes)),
+            total: watch::Sender::new(kibibytes),
+            surplus: Mutex::default(),
+            lanes: Mutex::default(),
+        }
+    }
+
+    fn total(&self) -> usize {
+        *self.total.borrow()
+    }
+
+    /// Waits for room; none if the pool has become smaller than that.
+    async fn take(&self, lane: &str, kibibytes: usize) -> Option<Place> {
+        let becomes_smaller = async {
+            let mut total = self.total.subscribe();
+            let _ = total.wait_for(|total| *total < kibibytes).await;
+        };
+        tokio::select! {
+            biased;
+            () = becomes_smaller => None,
+            place = self.place(lane, kibibytes) => place,
+        }
+    }
+
+    /// Waits for room of the lane's own, and with it for room of all: so no lane has more of those that wait for this than its share.
+    async fn place(&self, lane: &str, kibibytes: usize) -> Option<Place> {
+        let (own, share) = self.lane(lane);
+        // They are never closed.
+        let of_lane = own.acquire_many_owned(permits(kibibytes.min(share))).await.ok()?;
+        let room = Arc::clone(&self.room).acquire_many_owned(permits(kibibytes)).await.ok()?;
+        Some(Place { of_lane, room })
+    }
+
+    fn lane(&self, lane: &str) -> (Arc<Semaphore>, usize) {
+        let share = self.total() / LANE_SHARE;
+        let mut lanes = lock(&self.lanes);
+        // A lane that neither holds nor waits has all of its share.
+        lanes.retain(|_, lane| Arc::strong_count(&lane.own) > 1);
+        let lane = lanes.entry(lane.to_owned());
+        let lane = lane.or_insert_with(|| Lane { own: Arc::new(Semaphore::new(share)), share });
+        (Arc::clone(&lane.own), lane.share)
+    }
+
+    /// Gives back all but this much of a place.
+    fn shrink(&self, place: &mut Place, kibibytes: usize) {
+        drop(excess(&mut place.of_lane, kibibytes));
+        let Some(mut room) = excess(&mut place.room, kibibytes) else { return };
+        let mut surplus = lock(&self.surplus);
+        let gone = (*surplus).min(room.num_permits());
+        if let Some(gone) = room.split(gone) {
+            *surplus -= gone.num_permits();
+            gone.forget();
+        }
+    }
+
+    /// Sets how much there is. It may be less than what is taken already.
+    fn resize(&self, kibibytes: usize) {
+        let mut surplus = lock(&self.surplus);
+        let before = self.total();
+        if kibibytes >= before {
+            let stays = (kibibytes - before).min(*surplus);
+            *surplus -= stays;
+            self.room.add_permits(kibibytes - before - stays);
+        } else {
+            let less = before - kibibytes;
+            *surplus += less - self.room.forget_permits(less);
+        }
+        self.total.send_replace(kibibytes);
+    }
+}
+
+fn permits(kibibytes: usize) -> u32 {
+    u32::try_from(kibibytes).unwrap_or(u32::MAX)
+}
+
+fn excess(permit: &mut OwnedSemaphorePermit, kept: usize) -> Option<OwnedSemaphorePermit> {
+    permit.split(permit.num_permits().saturating_sub(kept))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic leaves nothing in it half-changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The purpose of a reservation, as the metric shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,17 +206,20 @@ struct Inner {
     process_bytes: u64,
     /// Measures how much memory the process takes now, in bytes, if that is possible.
     resident: Option<fn() -> Option<u64>>,
+    small: Pool,
+    large: Pool,
+    waiting: AtomicUsize,
     state: Mutex<State>,
 }
 
+#[derive(Default)]
 struct State {
-    ledger: Ledger<String>,
-    waiting: BTreeMap<Ticket, oneshot::Sender<Result<(), TooLarge>>>,
     by_purpose: BTreeMap<Purpose, u64>,
     /// What the process takes besides what is reserved, as far as it is known.
     kept_bytes: u64,
     looked: Option<Duration>,
-    habits: BTreeMap<String, Habit>,
+    /// What the last call of each Reconciler's guest needed.
+    needs: BTreeMap<String, Need>,
 }
 
 /// How long a request of a client waits for memory. A client that is told to come again does not wait longer than that itself.
@@ -133,55 +290,39 @@ impl Budget {
     }
 
     fn measured(process_bytes: u64, resident: Option<fn() -> Option<u64>>) -> Self {
-        let state = State {
-            ledger: Ledger::new(budget::capacity(process_bytes, 0)),
-            waiting: BTreeMap::new(),
-            by_purpose: BTreeMap::new(),
-            kept_bytes: budget::BASE_BYTES_MIN,
-            looked: None,
-            habits: BTreeMap::new(),
-        };
-        Self(Arc::new(Inner { process_bytes, resident, state: Mutex::new(state) }))
+        let (small, large) = shares(capacity(process_bytes, 0));
+        Self(Arc::new(Inner {
+            process_bytes,
+            resident,
+            small: Pool::new(small),
+            large: Pool::new(large),
+            waiting: AtomicUsize::new(0),
+            state: Mutex::new(State { kept_bytes: BASE_BYTES_MIN, ..State::default() }),
+        }))
     }
 
     /// Reserves this many bytes, and waits for them if they are not free. A lane is a Reconciler's name, or another name whose requests
-    /// take turns with those of other lanes. The caller must not hold another reservation.
+    /// leave room to those of other lanes. The caller must not hold another reservation.
     ///
     /// # Errors
     /// When the budget can never give so much.
     pub async fn reserve(&self, lane: &str, purpose: Purpose, bytes: u64) -> Result<Reservation, TooLarge> {
-        if bytes > SMALL_BYTES_MAX {
+        let is_large = bytes > SMALL_BYTES_MAX;
+        if is_large {
             self.look();
         }
-        let (mut reservation, turn) = {
-            let mut state = self.state();
-            let ticket = match state.ledger.ask(&lane.to_owned(), bytes) {
-                Asked::TooLarge { bytes_max } => return Err(TooLarge { bytes, bytes_max }),
-                Asked::Admitted(ticket) => {
-                    *state.by_purpose.entry(purpose).or_default() += bytes;
-                    return Ok(Reservation {
-                        budget: self.clone(),
-                        ticket,
-                        purpose,
-                        bytes,
-                        counted: bytes,
-                        waited: false,
-                    });
-                }
-                Asked::Waits(ticket) => ticket,
-            };
-            let (sender, turn) = oneshot::channel();
-            state.waiting.insert(ticket, sender);
-            let budget = self.clone();
-            // If this is dropped while it waits, it gives up its place.
-            (Reservation { budget, ticket, purpose, bytes, counted: 0, waited: true }, turn)
+        let pool = self.pool(is_large);
+        let mut place = pin!(pool.take(lane, kibibytes(bytes)));
+        let (place, waited) = match place.as_mut().now_or_never() {
+            Some(place) => (place, false),
+            None => {
+                let _waiting = Waiting::new(&self.0.waiting);
+                (place.await, true)
+            }
         };
-        // The sender is dropped when it has spoken, or with the reservation itself.
-        let granted = turn.await.unwrap_or(Err(TooLarge { bytes, bytes_max: 0 }));
-        granted.map_err(|too_large| TooLarge { bytes, ..too_large })?;
+        let Some(place) = place else { return Err(TooLarge { bytes, bytes_max: self.bytes_max() }) };
         *self.state().by_purpose.entry(purpose).or_default() += bytes;
-        reservation.counted = bytes;
-        Ok(reservation)
+        Ok(Reservation { budget: self.clone(), is_large, place, purpose, bytes, waited })
     }
 
     /// The same for a request of a client, which waits for a moment only.
@@ -193,28 +334,28 @@ impl Budget {
         reserved.map_err(|_| NoMemory::InUse)?.map_err(NoMemory::TooLarge)
     }
 
-    /// The largest possible reservation, in bytes.
-    pub fn bytes_max(&self) -> u64 {
-        self.state().ledger.bytes_max()
+    fn pool(&self, is_large: bool) -> &Pool {
+        if is_large { &self.0.large } else { &self.0.small }
     }
 
-    /// The grant for the next call of a Reconciler's guest, which may have `most`.
-    pub fn grant(&self, lane: &str, most: Need) -> Need {
-        self.state().habits.get(lane).copied().unwrap_or_default().grant(most)
+    /// The largest possible reservation, in bytes.
+    pub fn bytes_max(&self) -> u64 {
+        bytes(self.0.large.total())
+    }
+
+    /// What the last call of a Reconciler's guest needed.
+    pub(crate) fn last_need(&self, lane: &str) -> Need {
+        self.state().needs.get(lane).copied().unwrap_or_default()
     }
 
     /// Records what a call of a Reconciler's guest needed.
-    pub fn saw(&self, lane: &str, need: Need) {
-        let mut state = self.state();
-        match state.habits.get_mut(lane) {
-            Some(habit) => habit.saw(need),
-            None => state.habits.entry(lane.to_owned()).or_default().saw(need),
-        }
+    pub(crate) fn saw(&self, lane: &str, need: Need) {
+        self.state().needs.insert(lane.to_owned(), need);
     }
 
     /// Forgets a Reconciler that is gone.
     pub fn forget(&self, lane: &str) {
-        self.state().habits.remove(lane);
+        self.state().needs.remove(lane);
     }
 
     /// The present state of the budget.
@@ -225,10 +366,14 @@ impl Budget {
         Standing {
             process: self.0.process_bytes,
             kept: state.kept_bytes,
-            capacity: state.ledger.capacity(),
+            capacity: self.capacity(),
             reserved: Purpose::ALL.map(reserved).into(),
-            waiting: state.ledger.waiting(),
+            waiting: self.0.waiting.load(Ordering::Relaxed),
         }
+    }
+
+    fn capacity(&self) -> u64 {
+        bytes(self.0.small.total()) + bytes(self.0.large.total())
     }
 
     /// Measures the memory of the process, at most once in [`LOOK_EVERY`], and sets the capacity accordingly.
@@ -242,50 +387,51 @@ impl Budget {
         let Some(resident) = resident() else { return };
         let mut state = self.state();
         state.looked = Some(now);
-        let held = state.ledger.held();
-        state.kept_bytes = if held <= state.ledger.capacity() / QUIET_SHARE {
+        let held: u64 = state.by_purpose.values().sum();
+        state.kept_bytes = if held <= self.capacity() / QUIET_SHARE {
             resident
         } else {
             // It is unknown how much of the reserved memory has been taken, so this is the least that the host keeps.
             state.kept_bytes.max(resident.saturating_sub(held))
         };
-        let capacity = budget::capacity(self.0.process_bytes, state.kept_bytes);
-        let changed = state.ledger.set_capacity(capacity);
-        state.tell(changed);
+        // Under the lock, so that nobody who has measured before sets it after.
+        let (small, large) = shares(capacity(self.0.process_bytes, state.kept_bytes));
+        self.0.small.resize(small);
+        self.0.large.resize(large);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic leaves nothing in it half-changed.
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.state)
     }
 }
 
-impl State {
-    /// Wakes the requests that were admitted. If the waiting task is gone, dropping the reservation gives the memory back.
-    fn tell(&mut self, changed: Changed) {
-        for ticket in changed.admitted {
-            if let Some(waiting) = self.waiting.remove(&ticket) {
-                let _ = waiting.send(Ok(()));
-            }
-        }
-        let bytes_max = self.ledger.bytes_max();
-        for ticket in changed.too_large {
-            if let Some(waiting) = self.waiting.remove(&ticket) {
-                // The task that waits knows how much it asked for.
-                let _ = waiting.send(Err(TooLarge { bytes: 0, bytes_max }));
-            }
-        }
+fn bytes(kibibytes: usize) -> u64 {
+    (kibibytes as u64) << 10
+}
+
+/// That somebody waits, until this is dropped.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(waiting: &'a AtomicUsize) -> Self {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Self(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Reserved bytes of the budget. Dropping it gives them back.
 pub struct Reservation {
     budget: Budget,
-    ticket: Ticket,
+    is_large: bool,
+    place: Place,
     purpose: Purpose,
     bytes: u64,
-    /// How many bytes the metric shows for this reservation.
-    counted: u64,
     waited: bool,
 }
 
@@ -299,25 +445,17 @@ impl Reservation {
     pub fn shrink(&mut self, purpose: Purpose, bytes: u64) {
         let bytes = bytes.min(self.bytes);
         let mut state = self.budget.state();
-        for (of, change) in [(self.purpose, -(self.counted as i64)), (purpose, bytes as i64)] {
-            let counted = state.by_purpose.entry(of).or_default();
-            *counted = counted.saturating_add_signed(change);
-        }
-        let changed = state.ledger.shrink(self.ticket, bytes);
-        state.tell(changed);
+        *state.by_purpose.entry(self.purpose).or_default() -= self.bytes;
+        *state.by_purpose.entry(purpose).or_default() += bytes;
         drop(state);
-        (self.purpose, self.bytes, self.counted) = (purpose, bytes, bytes);
+        (self.purpose, self.bytes) = (purpose, bytes);
+        self.budget.pool(self.is_large).shrink(&mut self.place, kibibytes(bytes));
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let mut state = self.budget.state();
-        state.waiting.remove(&self.ticket);
-        let counted = state.by_purpose.entry(self.purpose).or_default();
-        *counted = counted.saturating_sub(self.counted);
-        let changed = state.ledger.give_back(self.ticket);
-        state.tell(changed);
+        self.shrink(self.purpose, 0);
     }
 }
 
@@ -336,9 +474,7 @@ fn resident_in(status: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use futures::FutureExt;
+    use std::sync::atomic::AtomicU64;
 
     use super::*;
 
@@ -348,15 +484,60 @@ mod tests {
         budget.standing().reserved.into_iter().map(|(_, bytes)| bytes).collect()
     }
 
+    fn waits(reserved: &mut (impl Future<Output = Result<Reservation, TooLarge>> + Unpin)) -> bool {
+        reserved.now_or_never().is_none()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_small_does_not_wait_behind_what_is_large() {
+        let budget = Budget::fixed(512 * MIB);
+        let _held = budget.reserve("a", Purpose::Call, 200 * MIB).await.unwrap();
+        let mut large = Box::pin(budget.reserve("b", Purpose::Call, 200 * MIB));
+        assert!(waits(&mut large));
+        for lane in ["a", "b", "c"] {
+            assert!(!budget.reserve(lane, Purpose::Call, 4 * MIB).await.unwrap().waited());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_guest_leaves_room_for_others_however_many_of_its_calls_wait() {
+        let budget = Budget::fixed(512 * MIB);
+        for bytes in [4 * MIB, 80 * MIB] {
+            let mut held = Vec::new();
+            while let Some(reserved) = budget.reserve("greedy", Purpose::Call, bytes).now_or_never() {
+                held.push(reserved.unwrap());
+            }
+            let mut greedy = Box::pin(budget.reserve("greedy", Purpose::Call, bytes));
+            assert!(waits(&mut greedy));
+            assert!(!budget.reserve("other", Purpose::Call, bytes).await.unwrap().waited());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lanes_take_turns_and_nobody_is_passed_by() {
+        let budget = Budget::fixed(512 * MIB);
+        let first = budget.reserve("a", Purpose::Call, 200 * MIB).await.unwrap();
+        let mut again = Box::pin(budget.reserve("a", Purpose::Call, 200 * MIB));
+        let mut other = Box::pin(budget.reserve("b", Purpose::Call, 200 * MIB));
+        // It would fit at once.
+        let mut late = Box::pin(budget.reserve("c", Purpose::Call, 20 * MIB));
+        assert!(waits(&mut again) && waits(&mut other) && waits(&mut late));
+        drop(first);
+        let other = other.await.unwrap();
+        assert!(waits(&mut again) && late.await.is_ok());
+        drop(other);
+        assert!(again.await.is_ok());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn what_is_dropped_is_given_to_who_waits() {
         let budget = Budget::fixed(512 * MIB);
         assert_eq!(budget.standing().capacity, 336 * MIB);
         let first = budget.reserve("a", Purpose::Call, 140 * MIB).await.unwrap();
-        let second = budget.reserve("b", Purpose::Compile, 140 * MIB).await.unwrap();
+        let second = budget.reserve("b", Purpose::Compile, 100 * MIB).await.unwrap();
         let mut third = Box::pin(budget.reserve("c", Purpose::Call, 140 * MIB));
-        assert!(third.as_mut().now_or_never().is_none());
-        assert_eq!((reserved(&budget), budget.standing().waiting), (vec![140 * MIB, 0, 140 * MIB, 0], 1));
+        assert!(waits(&mut third));
+        assert_eq!((reserved(&budget), budget.standing().waiting), (vec![140 * MIB, 0, 100 * MIB, 0], 1));
         drop(first);
         let third = third.await.unwrap();
         assert!(third.waited() && !second.waited());
@@ -368,11 +549,11 @@ mod tests {
     async fn an_answer_holds_what_it_takes_and_no_longer_what_its_call_took() {
         let budget = Budget::fixed(512 * MIB);
         let mut call = budget.reserve("a", Purpose::Call, 140 * MIB).await.unwrap();
-        let mut next = Box::pin(budget.reserve("a", Purpose::Call, 140 * MIB));
-        assert!(next.as_mut().now_or_never().is_none());
+        let mut next = Box::pin(budget.reserve("a", Purpose::Call, 100 * MIB));
+        assert!(waits(&mut next));
         call.shrink(Purpose::Answer, 2 * MIB);
         let next = next.await.unwrap();
-        assert_eq!(reserved(&budget), [140 * MIB, 2 * MIB, 0, 0]);
+        assert_eq!(reserved(&budget), [100 * MIB, 2 * MIB, 0, 0]);
         drop((call, next));
         assert_eq!(reserved(&budget), [0; 4]);
     }

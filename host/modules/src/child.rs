@@ -6,10 +6,7 @@ use std::{
     os::unix::process::ExitStatusExt,
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{
-        Mutex, PoisonError,
-        mpsc::{self, RecvTimeoutError, Sender},
-    },
+    sync::mpsc::{self, RecvTimeoutError},
     thread,
     time::Duration,
 };
@@ -92,48 +89,16 @@ pub enum Ended {
     Killed(String),
     /// It could not be run, or it failed for a reason that is not the module's.
     Failed(String),
-    /// It was asked to end.
-    Stopped,
-}
-
-enum Event {
-    Read(io::Result<Option<Vec<u8>>>),
-    Stop,
-}
-
-/// A request to a compiler to stop, or not to begin.
-#[derive(Debug, Default)]
-pub struct Stop(Mutex<(bool, Option<Sender<Event>>)>);
-
-impl Stop {
-    /// Asks.
-    pub fn request(&self) {
-        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.0 = true;
-        if let Some(events) = inner.1.take() {
-            // If the compiler has just ended, nobody receives this any more.
-            let _ = events.send(Event::Stop);
-        }
-    }
-
-    /// Whether it was asked.
-    pub fn is_requested(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0
-    }
-
-    fn tells(&self, events: Sender<Event>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(events);
-    }
 }
 
 /// Compiles a module in a process of its own, of this program, which must be `pintle`. Blocks until that has ended.
-pub fn compile(program: &Path, job: &Job<'_>, limits: &Limits, stop: &Stop) -> Ended {
+pub fn compile(program: &Path, job: &Job<'_>, limits: &Limits) -> Ended {
     let mut command = command(program, job, limits);
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => return Ended::Failed(format!("it cannot be run: {error}")),
     };
-    let followed = follow(&mut child, job.bytes, limits.wall, stop);
+    let followed = follow(&mut child, job.bytes, limits.wall);
     // If all went well, the process has ended already. Otherwise its result is not needed any more.
     if !matches!(followed, Ok((Followed::Read(_), _))) {
         let _ = child.kill();
@@ -143,7 +108,6 @@ pub fn compile(program: &Path, job: &Job<'_>, limits: &Limits, stop: &Stop) -> E
         (Ok((Followed::Read(artifact), said)), Ok(status)) => judge(status, artifact, &said),
         (Ok((Followed::TooLarge, _)), _) => Ended::TooLarge(artifact_bytes_max(job.bytes.len())),
         (Ok((Followed::TooLong, _)), _) => Ended::TooLong,
-        (Ok((Followed::Stopped, _)), _) => Ended::Stopped,
         (Err(error), _) | (_, Err(error)) => Ended::Failed(error.to_string()),
     }
 }
@@ -180,22 +144,17 @@ enum Followed {
     Read(Vec<u8>),
     TooLarge,
     TooLong,
-    Stopped,
 }
 
 /// Sends a compiler its module and reads what it writes, until it ends or its time is up. Its input stays open until then.
-fn follow(child: &mut Child, module: &[u8], wall: Duration, stop: &Stop) -> io::Result<(Followed, String)> {
+fn follow(child: &mut Child, module: &[u8], wall: Duration) -> io::Result<(Followed, String)> {
     let (Some(mut input), Some(mut output), Some(errors)) =
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
         return Err(io::Error::other("it has no pipes"));
     };
     let bytes_max = artifact_bytes_max(module.len());
-    let (events, happened) = mpsc::channel();
-    stop.tells(events.clone());
-    if stop.is_requested() {
-        return Ok((Followed::Stopped, String::new()));
-    }
+    let (sender, read) = mpsc::channel();
     thread::scope(|scope| {
         let named = |name: &str| thread::Builder::new().name(format!("compiler-{name}"));
         let start = || {
@@ -209,7 +168,7 @@ fn follow(child: &mut Child, module: &[u8], wall: Duration, stop: &Stop) -> io::
                 let mut artifact = Vec::new();
                 let read = output.by_ref().take(bytes_max as u64 + 1).read_to_end(&mut artifact);
                 let read = read.map(|read| (read <= bytes_max).then_some(artifact));
-                let _ = events.send(Event::Read(read));
+                let _ = sender.send(read);
             })?;
             Ok((writer, said))
         };
@@ -222,13 +181,10 @@ fn follow(child: &mut Child, module: &[u8], wall: Duration, stop: &Stop) -> io::
                 return Err(error);
             }
         };
-        let followed = match happened.recv_timeout(wall) {
-            Ok(Event::Read(read)) => match read {
-                Ok(Some(artifact)) => Ok(Followed::Read(artifact)),
-                Ok(None) => Ok(Followed::TooLarge),
-                Err(error) => Err(error),
-            },
-            Ok(Event::Stop) => Ok(Followed::Stopped),
+        let followed = match read.recv_timeout(wall) {
+            Ok(Ok(Some(artifact))) => Ok(Followed::Read(artifact)),
+            Ok(Ok(None)) => Ok(Followed::TooLarge),
+            Ok(Err(error)) => Err(error),
             Err(RecvTimeoutError::Timeout) => Ok(Followed::TooLong),
             Err(error) => Err(io::Error::other(error)),
         };

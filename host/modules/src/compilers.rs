@@ -1,119 +1,89 @@
-//! Runs the compilers of this host: in which order (`pintle_core::turns`), with which limits, and which modules are not tried again.
+//! Runs the compilers of this host: at most two at once, with which limits, and which modules are not tried again.
+//!
+//! One of the two places is for modules that have taken long already, the other one for all others. A module has a few seconds there, and
+//! is then compiled anew in the place of the slow ones: so a cheap module never waits until an expensive one is done.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use pintle_core::turns::{Decision, FRESH, Turns};
 use pintle_engine::{Digest, Job};
 use pintle_runtime::clock;
 use pintle_wit::{Failure, reasons};
-use tokio::sync::Notify;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use crate::{
-    child::{Ended, Limits, Stop},
+    child::{self, Ended, Limits},
     report::{Limit, Report},
 };
 
 /// The function that compiles a module in a process of its own: [`child::compile`](crate::child::compile), except in tests.
-pub type Run = Box<dyn Fn(&Job<'_>, &Limits, &Stop) -> Ended + Send + Sync>;
+pub type Run = Box<dyn Fn(&Job<'_>, &Limits) -> Ended + Send + Sync>;
 
 /// How many modules are remembered as slow or too expensive: far more than a cluster has. If there are more, all of this is forgotten and
 /// found out anew.
 const REMEMBERED: usize = 4096;
+
+/// How much of a processor's time a module may take that is not known as slow: a hundred times as much as a guest in Rust takes.
+const FRESH_CPU: Duration = Duration::from_secs(5);
+/// How long that may take on a busy machine.
+const FRESH_WALL: Duration = Duration::from_secs(20);
 
 /// Compiles modules in processes of their own, at most two at once.
 pub struct Compilers {
     limits: Limits,
     run: Run,
     report: Arc<dyn Report>,
-    inner: Mutex<Inner>,
+    fresh: Arc<Semaphore>,
+    slow: Arc<Semaphore>,
+    known: Mutex<Known>,
 }
 
 #[derive(Default)]
-struct Inner {
-    turns: Turns<u64>,
-    tickets: BTreeMap<u64, (Digest, Arc<Turn>)>,
-    last: u64,
+struct Known {
     /// Modules that have taken long, or failed.
     slow: BTreeSet<Digest>,
     /// Modules that are not tried again, since the same bytes cost the same.
     refused: BTreeMap<Digest, Failure>,
 }
 
-/// The state that the holder of a ticket shares with the compilers.
-#[derive(Default)]
-struct Turn {
-    has_begun: AtomicBool,
-    begins: Notify,
-    stop: Stop,
+/// A place to compile a module in, until this is dropped.
+pub(crate) struct Place {
+    is_fresh: bool,
+    /// Whether the module was slower than it may be here. It must then be compiled again.
+    was_too_slow: Cell<bool>,
+    /// The semaphores are never closed.
+    _permit: Result<OwnedSemaphorePermit, AcquireError>,
 }
 
-/// A module's place among those that wait to be compiled or are being compiled. Dropping it gives the place up.
-pub(crate) struct Ticket {
-    compilers: Arc<Compilers>,
-    id: u64,
-    turn: Arc<Turn>,
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        let mut inner = self.compilers.inner();
-        inner.tickets.remove(&self.id);
-        inner.turns.leave(&self.id);
-        drop(inner);
-        self.compilers.look();
-    }
-}
-
-impl Ticket {
-    /// Whether its turn has come.
-    pub(crate) fn has_begun(&self) -> bool {
-        self.turn.has_begun.load(Ordering::Acquire)
-    }
-
-    /// Waits for its turn.
-    pub(crate) async fn begun(&self) {
-        while !self.has_begun() {
-            // A notification before this is not lost.
-            self.turn.begins.notified().await;
-        }
-    }
-
-    /// Whether its compiler was stopped so that another one could begin. The module must then be compiled again.
-    pub(crate) fn was_stopped(&self) -> bool {
-        self.turn.stop.is_requested()
-    }
-
-    /// Compiles the module whose turn it is, in at most `data_bytes` of memory: what was reserved for it. Blocks.
-    ///
-    /// # Errors
-    /// `InvalidWasm`, `CompileTooExpensive` and `CompilerFailed`.
-    pub(crate) fn compile(
-        &self,
-        job: &Job<'_>,
-        counted_for: &str,
-        data_bytes: usize,
-    ) -> Result<Vec<u8>, Failure> {
-        let limits = Limits { data_bytes_max: data_bytes, ..self.compilers.limits };
-        self.compilers.compile(job, &limits, &self.turn.stop, counted_for)
+impl Place {
+    /// Whether the module must be compiled again, in the place of the slow ones.
+    pub(crate) fn was_too_slow(&self) -> bool {
+        self.was_too_slow.get()
     }
 }
 
 impl Compilers {
-    /// Compilers with these limits, run by this function.
-    pub fn new(limits: Limits, run: Run, report: Arc<dyn Report>) -> Arc<Self> {
-        Arc::new(Self { limits, run, report, inner: Mutex::default() })
+    /// Compilers with these limits, as processes of this same program.
+    pub fn new(limits: Limits, report: Arc<dyn Report>) -> Arc<Self> {
+        let run =
+            |job: &Job<'_>, limits: &Limits| child::compile(Path::new(child::THIS_PROGRAM), job, limits);
+        Self::run_by(Box::new(run), limits, report)
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    /// The same, run by this function.
+    pub fn run_by(run: Run, limits: Limits, report: Arc<dyn Report>) -> Arc<Self> {
+        let (fresh, slow) = (Arc::new(Semaphore::new(1)), Arc::new(Semaphore::new(1)));
+        Arc::new(Self { limits, run, report, fresh, slow, known: Mutex::default() })
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
         // Every change is one insertion or removal.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How much memory the compiler may take for a module of this size, both in bytes.
@@ -123,113 +93,96 @@ impl Compilers {
 
     /// Why a module is not tried again.
     pub(crate) fn refusal(&self, digest: &Digest) -> Option<Failure> {
-        self.inner().refused.get(digest).cloned()
+        self.known().refused.get(digest).cloned()
     }
 
-    /// Queues a module. Must be called where tasks can be started.
-    pub(crate) fn want(self: &Arc<Self>, digest: Digest, is_used: bool) -> Ticket {
-        let turn = Arc::new(Turn::default());
-        let mut inner = self.inner();
-        inner.last += 1;
-        let id = inner.last;
-        let is_slow = inner.slow.contains(&digest);
-        inner.turns.want(id, is_used, is_slow);
-        inner.tickets.insert(id, (digest, Arc::clone(&turn)));
-        drop(inner);
-        self.look();
-        Ticket { compilers: Arc::clone(self), id, turn }
+    /// Waits for a place to compile a module in, in turn.
+    pub(crate) async fn place(&self, digest: &Digest) -> Place {
+        let is_fresh = !self.known().slow.contains(digest);
+        let places = if is_fresh { &self.fresh } else { &self.slow };
+        let permit = Arc::clone(places).acquire_owned().await;
+        Place { is_fresh, was_too_slow: Cell::new(false), _permit: permit }
     }
 
-    /// Takes note of which modules are in use. `uses` is called only if a module waits.
-    pub(crate) fn uses(&self, used: impl FnOnce() -> BTreeSet<Digest>) {
-        let mut inner = self.inner();
-        if inner.tickets.is_empty() {
-            return;
+    /// Compiles a module in its place, in at most `data_bytes` of memory: what was reserved for it. Blocks.
+    ///
+    /// # Errors
+    /// `InvalidWasm`, `CompileTooExpensive` and `CompilerFailed`.
+    pub(crate) fn compile_in(
+        &self,
+        place: &Place,
+        job: &Job<'_>,
+        counted_for: &str,
+        data_bytes: usize,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut limits = Limits { data_bytes_max: data_bytes, ..self.limits };
+        if place.is_fresh {
+            limits.cpu = limits.cpu.min(FRESH_CPU);
+            limits.wall = limits.wall.min(FRESH_WALL);
         }
-        let used = used();
-        let Inner { turns, tickets, .. } = &mut *inner;
-        for (id, (digest, _)) in tickets.iter() {
-            turns.uses(id, used.contains(digest));
+        let (ended, took) = self.run(job, &limits);
+        let was_too_slow = match ended {
+            Ended::TooExpensive => limits.cpu < self.limits.cpu,
+            Ended::TooLong => limits.wall < self.limits.wall,
+            _ => false,
+        };
+        if was_too_slow {
+            self.report.compiled("stopped", took);
+            self.known().remember_slow(job.digest);
+            place.was_too_slow.set(true);
+            return Err(Failure::transient(reasons::COMPILER_FAILED, "others are compiled first"));
         }
+        self.judge(ended, took, job, &limits, counted_for)
     }
 
-    /// Carries out the decisions that are due now.
-    fn look(self: &Arc<Self>) {
-        let mut any_begins = false;
-        {
-            let mut inner = self.inner();
-            for decision in inner.turns.decide(clock::monotonic()) {
-                let (Decision::Begin(id) | Decision::Stop(id)) = decision;
-                let Some((digest, turn)) = inner.tickets.get(&id).cloned() else { continue };
-                if let Decision::Begin(_) = decision {
-                    any_begins = true;
-                    turn.has_begun.store(true, Ordering::Release);
-                    turn.begins.notify_one();
-                } else {
-                    inner.remember_slow(digest);
-                    turn.stop.request();
-                }
-            }
-            let (running, waiting) = inner.turns.counts();
-            self.report.compiles(running, waiting);
-        }
-        if any_begins && let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let compilers = Arc::downgrade(self);
-            runtime.spawn(async move {
-                tokio::time::sleep(FRESH).await;
-                if let Some(compilers) = compilers.upgrade() {
-                    compilers.look();
-                }
-            });
-        }
-    }
-
-    /// Compiles at once, without waiting for a turn: for modules that are part of the host itself. Blocks.
+    /// Compiles at once, without waiting for a place: for modules that are part of the host itself. Blocks.
     ///
     /// # Errors
     /// `InvalidWasm`, `CompileTooExpensive` and `CompilerFailed`.
     pub fn compile_at_once(&self, job: &Job<'_>) -> Result<Vec<u8>, Failure> {
-        self.compile(job, &self.limits, &Stop::default(), "")
+        let (ended, took) = self.run(job, &self.limits);
+        self.judge(ended, took, job, &self.limits, "")
     }
 
-    fn compile(
+    fn run(&self, job: &Job<'_>, limits: &Limits) -> (Ended, Duration) {
+        let began = clock::monotonic();
+        let ended = (self.run)(job, limits);
+        (ended, clock::monotonic().saturating_sub(began))
+    }
+
+    fn judge(
         &self,
+        ended: Ended,
+        took: Duration,
         job: &Job<'_>,
         limits: &Limits,
-        stop: &Stop,
         counted_for: &str,
     ) -> Result<Vec<u8>, Failure> {
-        let began = clock::monotonic();
-        let ended = (self.run)(job, limits, stop);
-        let took = clock::monotonic().saturating_sub(began);
         let judged = judge(ended, limits, job.bytes.len());
         self.report.compiled(judged.outcome, took);
         if let Some(limit) = judged.limit {
             self.report.limit_hit(counted_for, limit);
         }
-        let mut inner = self.inner();
-        let failure = match judged.result {
-            Ok(artifact) => {
-                if took < FRESH {
-                    inner.slow.remove(&job.digest);
+        let mut known = self.known();
+        match &judged.result {
+            Ok(_) if took < FRESH_CPU => {
+                known.slow.remove(&job.digest);
+            }
+            Err(failure) if failure.reason == reasons::COMPILE_TOO_EXPENSIVE => {
+                if known.refused.len() >= REMEMBERED {
+                    known.refused.clear();
                 }
-                return Ok(artifact);
+                known.refused.insert(job.digest, failure.clone());
             }
-            Err(failure) => failure,
-        };
-        if failure.reason == reasons::COMPILE_TOO_EXPENSIVE {
-            if inner.refused.len() >= REMEMBERED {
-                inner.refused.clear();
-            }
-            inner.refused.insert(job.digest, failure.clone());
-        } else if failure.retry {
-            inner.remember_slow(job.digest);
+            Err(failure) if failure.retry => known.remember_slow(job.digest),
+            _ => {}
         }
-        Err(failure)
+        drop(known);
+        judged.result
     }
 }
 
-impl Inner {
+impl Known {
     fn remember_slow(&mut self, digest: Digest) {
         if self.slow.len() >= REMEMBERED {
             self.slow.clear();
@@ -282,7 +235,6 @@ fn judge(ended: Ended, limits: &Limits, module_bytes: usize) -> Judged {
         Ended::Failed(why) => {
             ("failed", failed(format!("the compiler failed: {why}; it is tried again")), None)
         }
-        Ended::Stopped => ("stopped", failed("others are compiled first".into()), None),
     };
     Judged { outcome, result, limit }
 }

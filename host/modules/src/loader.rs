@@ -1,11 +1,11 @@
-//! From a Module to a module that can be called: in this process, or in processes of their own, where [`Compilers`] decides whose turn it
-//! is.
+//! From a Module to a module that can be called: in this process, or in processes of their own, for which [`Compilers`] has places.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{pin::pin, sync::Arc};
 
+use futures::FutureExt;
 use pintle_api::ModuleSpec;
-use pintle_core::{budget, reasons};
-use pintle_engine::{CallLimits, Compiler, Digest, Engine, Module};
+use pintle_core::reasons;
+use pintle_engine::{CallLimits, Compiler, Digest, Engine, Job, Module};
 use pintle_kubernetes::Cluster;
 use pintle_runtime::Spawner;
 use pintle_wit::{Failure, Weight};
@@ -14,9 +14,10 @@ use tracing::debug;
 
 use crate::{
     budget::{Budget, Purpose},
-    compilers::{Compilers, Ticket},
+    compilers::{Compilers, Place},
     fetch::{self, Source},
-    report::{Limit, Owner, Report},
+    grants::Need,
+    report::{Limit, Report},
 };
 
 /// How many modules are fetched and verified at once, besides those that are compiled. Each may be as large as a module may be.
@@ -27,34 +28,36 @@ pub struct Order<'a> {
     module: &'a str,
     digest: Digest,
     source: Source<'a>,
-    is_used: bool,
-    owner: &'a dyn Owner,
+    counted_for: String,
 }
 
 impl<'a> Order<'a> {
-    /// An order of the Module with this name. What somebody waits to call (`is_used`) comes before what nobody uses yet.
+    /// An order of the Module with this name. The limits that it hits are counted for somebody, or for nobody if that is empty.
     ///
     /// # Errors
     /// When the spec has no digest that can be read, or names no source.
-    pub fn new(
-        module: &'a str,
-        spec: &'a ModuleSpec,
-        is_used: bool,
-        owner: &'a dyn Owner,
-    ) -> Result<Self, Failure> {
+    pub fn new(module: &'a str, spec: &'a ModuleSpec, counted_for: String) -> Result<Self, Failure> {
         let digest = spec.digest.parse().map_err(|_| {
             Failure::terminal(reasons::DIGEST_MISMATCH, "the digest is not sha256: and 64 hex digits")
                 .at("spec.digest")
         })?;
-        Ok(Self { module, digest, source: Source::of(&spec.source)?, is_used, owner })
+        Ok(Self { module, digest, source: Source::of(&spec.source)?, counted_for })
     }
 }
 
-/// A module's turn to be compiled.
-struct Turn {
-    ticket: Ticket,
+/// A module that is compiled in a process of its own.
+struct Work<'a> {
+    /// What names it where memory is reserved.
+    what: &'a str,
     digest: Digest,
-    counted_for: String,
+    counted_for: &'a str,
+}
+
+/// The bytes of a module, which were verified.
+enum Bytes<'a> {
+    Here(Arc<Vec<u8>>),
+    /// They are fetched again when there is a place to compile them in.
+    At(Source<'a>),
 }
 
 /// Gets Modules ready to be called. A process has one.
@@ -84,13 +87,6 @@ impl Loader {
         Self { cluster, engine, compilers, budget, spawner, report, fetches }
     }
 
-    /// Takes note of which modules are in use, so that those that wait are compiled first. `used` is called only if a module waits.
-    pub fn uses(&self, used: impl FnOnce() -> BTreeSet<Digest>) {
-        if let Some(compilers) = &self.compilers {
-            compilers.uses(used);
-        }
-    }
-
     /// Fetches the bytes of a Module, and verifies them.
     ///
     /// # Errors
@@ -102,7 +98,7 @@ impl Loader {
         let verified = self.block(move || engine.verify(&bytes, Some(&digest)).map(|_| bytes)).await?;
         verified.map_err(|refused| {
             if let Some(excess) = refused.excess {
-                self.report.limit_hit(&order.owner.counted_for(), Limit::from(excess));
+                self.report.limit_hit(&order.counted_for, Limit::from(excess));
             }
             refused.failure
         })
@@ -115,7 +111,10 @@ impl Loader {
     /// Why it was not compiled, or why it is no guest.
     pub async fn compile(&self, order: &Order<'_>, bytes: Vec<u8>) -> Result<Module, Failure> {
         match &self.compilers {
-            Some(compilers) => self.compile_elsewhere(compilers, order, bytes).await,
+            Some(compilers) => {
+                let work = Work { what: order.module, digest: order.digest, counted_for: &order.counted_for };
+                self.compile_elsewhere(compilers, &work, Arc::new(bytes), Some(order.source)).await
+            }
             None => {
                 let (engine, digest) = (self.engine.clone(), order.digest);
                 self.block(move || engine.load(&bytes, Some(&digest))).await?
@@ -123,43 +122,42 @@ impl Loader {
         }
     }
 
+    /// Compiles bytes when there is a place. Where they have a source, they are not kept while they wait for it.
     async fn compile_elsewhere(
         &self,
         compilers: &Arc<Compilers>,
-        order: &Order<'_>,
-        bytes: Vec<u8>,
+        work: &Work<'_>,
+        bytes: Arc<Vec<u8>>,
+        source: Option<Source<'_>>,
     ) -> Result<Module, Failure> {
-        let digest = order.digest;
-        let mut bytes = Some(bytes);
+        let mut bytes = Bytes::Here(bytes);
         loop {
-            if let Some(known) = self.known(compilers, &digest) {
+            if let Some(known) = self.known(compilers, &work.digest) {
                 return known;
             }
-            let ticket = compilers.want(digest, order.is_used);
-            if !ticket.has_begun() {
-                // However many modules wait, their bytes are not in memory.
-                bytes = None;
-                ticket.begun().await;
-                if !order.owner.has_module() {
-                    return Err(Failure::transient(reasons::DELETED, "the Module is gone"));
+            let mut place = pin!(compilers.place(&work.digest));
+            let place = match place.as_mut().now_or_never() {
+                Some(place) => place,
+                None => {
+                    // However many modules wait, their bytes are not in memory.
+                    bytes = source.map_or(bytes, Bytes::At);
+                    let place = place.await;
+                    // Another Module may have the same bytes.
+                    if let Some(known) = self.known(compilers, &work.digest) {
+                        return known;
+                    }
+                    place
                 }
-                // Another Module may have the same bytes.
-                if let Some(known) = self.known(compilers, &digest) {
-                    return known;
-                }
-            }
-            let bytes = match bytes.take() {
-                Some(bytes) => bytes,
-                None => fetch::bytes(&self.cluster, order.source).await?,
             };
-            let turn = Turn { ticket, digest, counted_for: order.owner.counted_for() };
-            let (loaded, ticket) = self.compile_in_turn(compilers, order.module, turn, bytes).await?;
-            match loaded {
-                Err(_) if ticket.was_stopped() => {
-                    debug!(module = order.module, "Compiled later: it takes long")
-                }
-                loaded => return loaded,
+            let here = match &bytes {
+                Bytes::Here(bytes) => Arc::clone(bytes),
+                Bytes::At(source) => Arc::new(fetch::bytes(&self.cluster, *source).await?),
+            };
+            let (loaded, was_too_slow) = self.compile_in(compilers, place, work, here).await?;
+            if !was_too_slow {
+                return loaded;
             }
+            debug!(what = work.what, "Compiled later: it takes long");
         }
     }
 
@@ -169,7 +167,7 @@ impl Loader {
     /// # Errors
     /// Why they are no module that may be compiled, or no guest.
     pub async fn examine(&self, what: &str, bytes: Vec<u8>, counted_for: &str) -> Result<Module, Failure> {
-        let bytes: Arc<[u8]> = bytes.into();
+        let bytes = Arc::new(bytes);
         let (engine, verified) = (self.engine.clone(), Arc::clone(&bytes));
         let verified = self.block(move || engine.verify(&verified, None)).await?;
         let digest = verified.map_err(|refused| {
@@ -182,46 +180,32 @@ impl Loader {
             let engine = self.engine.clone();
             return self.block(move || engine.load(&bytes, Some(&digest))).await?;
         };
-        loop {
-            if let Some(known) = self.known(compilers, &digest) {
-                return known;
-            }
-            let ticket = compilers.want(digest, false);
-            ticket.begun().await;
-            if let Some(known) = self.known(compilers, &digest) {
-                return known;
-            }
-            let turn = Turn { ticket, digest, counted_for: counted_for.to_owned() };
-            let (loaded, ticket) = self.compile_in_turn(compilers, what, turn, Arc::clone(&bytes)).await?;
-            match loaded {
-                Err(_) if ticket.was_stopped() => debug!(what, "Compiled later: it takes long"),
-                loaded => return loaded,
-            }
-        }
+        let work = Work { what, digest, counted_for };
+        self.compile_elsewhere(compilers, &work, bytes, None).await
     }
 
-    /// Compiles bytes whose turn it is, and gives the ticket back when the compiler has ended.
-    async fn compile_in_turn<B: AsRef<[u8]> + Send + 'static>(
+    /// Compiles bytes in their place, and says whether they were too slow for it.
+    async fn compile_in(
         &self,
-        compilers: &Compilers,
-        what: &str,
-        turn: Turn,
-        bytes: B,
-    ) -> Result<(Result<Module, Failure>, Ticket), Failure> {
-        let Turn { ticket, digest, counted_for } = turn;
-        let engine = self.engine.clone();
+        compilers: &Arc<Compilers>,
+        place: Place,
+        work: &Work<'_>,
+        bytes: Arc<Vec<u8>>,
+    ) -> Result<(Result<Module, Failure>, bool), Failure> {
         // Each Module has its own lane, so one that waits for much memory holds up no other. The compiler gets no more than was
         // reserved.
-        let wanted = (compilers.data_bytes_of(bytes.as_ref().len()) as u64).max(describe_bytes());
+        let wanted = (compilers.data_bytes_of(bytes.len()) as u64).max(describe_bytes());
         let reserved = wanted.min(self.budget.bytes_max());
-        let lane = format!("module {what}");
-        let room = self.budget.reserve(&lane, Purpose::Compile, reserved).await?;
-        // The ticket is given back when its thread ends, because the compiler runs until then.
+        let room = self.budget.reserve(&format!("module {}", work.what), Purpose::Compile, reserved).await?;
+        let (engine, compilers, digest) = (self.engine.clone(), Arc::clone(compilers), work.digest);
+        let counted_for = work.counted_for.to_owned();
+        // The place is given back when its thread ends, because the compiler runs until then.
         self.block(move || {
             let _room = room;
             let data_bytes_max = usize::try_from(reserved).unwrap_or(usize::MAX);
-            let compile = |job: pintle_engine::Job<'_>| ticket.compile(&job, &counted_for, data_bytes_max);
-            (engine.load_by(Compiler::Elsewhere(&compile), bytes.as_ref(), Some(&digest)), ticket)
+            let compile = |job: Job<'_>| compilers.compile_in(&place, &job, &counted_for, data_bytes_max);
+            let loaded = engine.load_by(Compiler::Elsewhere(&compile), &bytes, Some(&digest));
+            (loaded, place.was_too_slow())
         })
         .await
     }
@@ -248,6 +232,6 @@ impl Loader {
 fn describe_bytes() -> u64 {
     let CallLimits { memory_bytes, response, .. } = CallLimits::default();
     let (text, parsed) = (response.bytes, Weight::parsed_bytes_max(response));
-    budget::Need { memory_bytes: memory_bytes as u64, text_bytes: text as u64, parsed_bytes: parsed as u64 }
+    Need { memory_bytes: memory_bytes as u64, text_bytes: text as u64, parsed_bytes: parsed as u64 }
         .of_call(0)
 }

@@ -1,4 +1,4 @@
-//! What a process gives to those who get Modules ready for it: where they report, and whom they ask.
+//! What a process gives to those who get Modules ready for it: where they report.
 
 use std::time::Duration;
 
@@ -54,21 +54,10 @@ impl From<Excess> for Limit {
 
 /// Is told what happens while Modules are made ready, for the metrics of the process.
 pub trait Report: Send + Sync {
-    /// So many modules are being compiled now, and so many wait for it.
-    fn compiles(&self, running: usize, waiting: usize);
-
-    /// A compiler ended like this: `made`, `invalid`, `too-expensive`, `failed` (it is tried again), or `stopped` for others to come first.
+    /// A compiler ended like this: `made`, `invalid`, `too-expensive`, `failed` (it is tried again), or `stopped` to be run again where it
+    /// holds up no others.
     fn compiled(&self, outcome: &'static str, took: Duration);
 
-    /// A module hit a limit. It is counted for whoever [`Owner::counted_for`] names, or for nobody if that is empty.
+    /// A module hit a limit. It is counted for somebody, or for nobody if that is empty.
     fn limit_hit(&self, counted_for: &str, limit: Limit);
-}
-
-/// Whoever wants a Module, and may stop wanting it while it waits.
-pub trait Owner: Sync {
-    /// Whether the Module is still there.
-    fn has_module(&self) -> bool;
-
-    /// Whom the limits that the module hits are counted for; empty for nobody.
-    fn counted_for(&self) -> String;
 }

@@ -246,8 +246,6 @@ fn begin_loads(shared: &Arc<Shared>, memory: &Loop, now: Duration) -> Option<Dur
     let with_need = loads.iter_mut().filter_map(|(name, load)| Some((load, need(name, modules.get(name)?))));
     let gone = load::let_go(with_need, now);
     let retry = loads.values().filter_map(Load::retries_at).min();
-    let digest = |name: &String| modules.get(name)?.spec.digest.parse().ok();
-    shared.loader.uses(|| users.modules().filter_map(digest).collect());
     drop(state);
     drop(gone);
     for (need, _, name, uid, spec) in due {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use pintle_api::{self as api, ModuleSpec};
 use pintle_core::reasons;
 use pintle_engine::{Digest, Guest, Module, Views};
-use pintle_modules::{Order, Owner, retry_after};
+use pintle_modules::{Order, retry_after};
 use pintle_runtime::clock;
 use pintle_schema::config_schema::{self, ConfigSchema};
 use pintle_wit::Failure;
@@ -167,7 +167,7 @@ pub(crate) fn begin(shared: &Arc<Shared>, name: &str, uid: &str, spec: ModuleSpe
     let (shared, name, uid) = (Arc::clone(shared), name.to_owned(), uid.to_owned());
     let spawner = shared.spawner.clone();
     spawner.spawn(async move {
-        let loading = Loading { shared: &shared, name: &name, uid: &uid, spec: &spec, need };
+        let loading = Loading { shared: &shared, name: &name, spec: &spec, need };
         let (progress, failures) = match loading.load().await {
             Ok(Some((module, guest))) => {
                 info!(module = name, digest = %module.digest(), compile = ?module.compile_duration(), "Loaded a module");
@@ -202,7 +202,6 @@ pub(crate) fn begin(shared: &Arc<Shared>, name: &str, uid: &str, spec: ModuleSpe
 struct Loading<'a> {
     shared: &'a Shared,
     name: &'a str,
-    uid: &'a str,
     spec: &'a ModuleSpec,
     need: Need,
 }
@@ -211,7 +210,7 @@ impl Loading<'_> {
     /// The module and the part of it that reconciles, or none if it need not be compiled.
     async fn load(&self) -> Result<Option<(Module, Option<LoadedGuest>)>, Failure> {
         let loader = &self.shared.loader;
-        let order = Order::new(self.name, self.spec, self.need == Need::Loaded, self)?;
+        let order = Order::new(self.name, self.spec, self.shared.first_user_of(self.name))?;
         let bytes = loader.fetch(&order).await?;
         if self.need == Need::Verified {
             return Ok(None);
@@ -220,16 +219,6 @@ impl Loading<'_> {
         let parts = (module.guest(), module.views());
         let guest = loader.block(move || supported(parts)).await??;
         Ok(Some((module, guest)))
-    }
-}
-
-impl Owner for Loading<'_> {
-    fn has_module(&self) -> bool {
-        self.shared.state().has_module(self.name, self.uid)
-    }
-
-    fn counted_for(&self) -> String {
-        self.shared.first_user_of(self.name)
     }
 }
 

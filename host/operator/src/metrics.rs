@@ -58,7 +58,6 @@ labels! {
     Call { verb: String, host: String }
     Reply { code: String, method: String, host: String }
     Election { name: &'static str }
-    Compiles { state: &'static str }
     Compiled { outcome: &'static str }
     Size { of: &'static str }
     Reserved { purpose: &'static str }
@@ -116,7 +115,6 @@ pub struct Metrics {
     pub(crate) throttled: Gauges<Controller>,
     limits_hit: Counters<Hit>,
     swaps: Counters<Controller>,
-    compiles: Gauges<Compiles>,
     compile_seconds: Histograms<Compiled>,
     pub(crate) cache_objects: Gauges<Size>,
     pub(crate) cache_bytes: Gauges<Size>,
@@ -226,7 +224,6 @@ impl Default for Metrics {
             throttled: add(to, "pintle_roots_throttled", "Roots that are slowed"),
             limits_hit: add(to, "pintle_limits_hit", "Times that a limit was hit"),
             swaps: add(to, "pintle_swaps", "Times that another module came into force"),
-            compiles: add(to, "pintle_compiles", "Modules that are being compiled, or wait for it"),
             compile_seconds: time(
                 to,
                 "pintle_compile_seconds",
@@ -257,12 +254,6 @@ impl Observer for Metrics {
 }
 
 impl Report for Metrics {
-    fn compiles(&self, running: usize, waiting: usize) {
-        for (state, modules) in [("running", running), ("waiting", waiting)] {
-            self.compiles.get_or_create(&Compiles { state }).set(modules as f64);
-        }
-    }
-
     fn compiled(&self, outcome: &'static str, took: Duration) {
         self.compile_seconds.get_or_create(&Compiled { outcome }).observe(took.as_secs_f64());
     }

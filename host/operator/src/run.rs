@@ -1,11 +1,11 @@
 //! The operator as a process: flags in, signals, the server of probes and metrics.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use pintle_engine::{Compiler, Engine, EngineConfig, Meter};
 use pintle_kubernetes::observer::Observer;
-use pintle_modules::{Budget, Compilers, Report, Run, child, memory_limit};
+use pintle_modules::{Budget, Compilers, Report, memory_limit};
 use pintle_runtime::{Spawner, clock, stop_signal};
 use tracing::info;
 
@@ -25,9 +25,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let client = flags.connect.client_of(&identity, Arc::clone(&metrics) as Arc<dyn Observer>).await?;
     let config = EngineConfig::new(Meter::Deadline, clock::monotonic);
     let engine = Engine::new(config).context("the WebAssembly engine does not start")?;
-    let run: Run =
-        Box::new(|job, limits, stop| child::compile(Path::new(child::THIS_PROGRAM), job, limits, stop));
-    let compilers = Compilers::new(flags.compile_limits(), run, Arc::clone(&metrics) as Arc<dyn Report>);
+    let compilers = Compilers::new(flags.compile_limits(), Arc::clone(&metrics) as Arc<dyn Report>);
     let (check, compile) = (engine.clone(), Arc::clone(&compilers));
     // An engine whose deadline does not fire would let one guest hold a worker for ever.
     tokio::task::spawn_blocking(move || {

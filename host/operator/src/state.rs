@@ -189,11 +189,6 @@ impl State {
         }
     }
 
-    /// Whether there is a Module with this name and uid.
-    pub(crate) fn has_module(&self, name: &str, uid: &str) -> bool {
-        self.own.modules.get(name).is_some_and(|module| module.metadata.uid.as_deref() == Some(uid))
-    }
-
     /// Queues a root for the Reconciler that works on its kind, if there is one and it may.
     pub(crate) fn enqueue(&mut self, kind: &Kind, key: &RootKey, priority: Priority) -> bool {
         let Some(lane) = self.bindings.lane_of_root(kind, key) else { return false };

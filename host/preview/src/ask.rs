@@ -5,14 +5,12 @@ use std::sync::Arc;
 use futures::future::join_all;
 use jiff::Timestamp;
 use pintle_core::{
-    Outcome, RootMemory, Snapshot, Step,
-    budget::Need,
-    object,
+    Outcome, RootMemory, Snapshot, Step, object,
     pass::{Preview as Pass, Previewed},
     plan::Unknown,
     reasons,
 };
-use pintle_modules::grants;
+use pintle_modules::CallMemory;
 use pintle_wit::{Failure, Request, Response};
 use serde_json::Value;
 
@@ -131,24 +129,31 @@ impl Preview {
         asked
     }
 
-    /// Calls the guest within the Reconciler's limits and the budget, on a thread that may wait. It is granted all that it may have: as many
-    /// calls as there are processors are made at once.
+    /// Calls the guest within the Reconciler's limits and the budget, on a thread that may wait. As many calls as there are processors are
+    /// made at once.
     async fn call(&self, target: &Target, request: &Request) -> Result<Response, Failure> {
         let Ok(text) = serde_json::to_string(request) else {
             let message = "the request cannot be written as JSON";
             return Err(Failure::transient(reasons::REQUEST_INVALID, message));
         };
-        let mut grant = grants::most(&target.limits);
-        let turn = Arc::clone(&self.turns).acquire_owned().await;
-        let bytes = text.len() as u64;
-        let reserved = self.budget.reserve_call(&target.name, &mut grant, Need::default(), bytes).await?;
-        let (guest, limits) = (target.guest.clone(), grants::granted(target.limits, grant));
-        let called = self.spawner.block(move || {
-            let _held = (turn, reserved);
-            guest.reconcile(&text, &limits)
-        });
-        let called = called.await;
-        let called = called.map_err(|error| Failure::transient(reasons::ENGINE_FAILED, error.to_string()))?;
-        called.map(|answer| answer.response).map_err(Failure::from)
+        let text: Arc<str> = text.into();
+        let mut memory = CallMemory::new(&self.budget, &target.name, target.limits, text.len());
+        loop {
+            let turn = Arc::clone(&self.turns).acquire_owned().await;
+            let (reserved, limits) = memory.reserve().await?;
+            let (guest, text) = (target.guest.clone(), Arc::clone(&text));
+            let called = self.spawner.block(move || {
+                let _held = (turn, reserved);
+                guest.reconcile(&text, &limits)
+            });
+            let called = called.await;
+            let called =
+                called.map_err(|error| Failure::transient(reasons::ENGINE_FAILED, error.to_string()))?;
+            if memory.has_more(called.as_ref().err()) {
+                continue;
+            }
+            memory.saw(called.as_ref().map_or_else(|error| error.stats, |answer| answer.stats));
+            return called.map(|answer| answer.response).map_err(Failure::from);
+        }
     }
 }

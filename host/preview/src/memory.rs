@@ -8,12 +8,12 @@ use tokio::sync::Mutex;
 
 use crate::PreviewError;
 
-/// The lane of all previews of a process. What a lane may hold leaves more than half of the budget to calls of guests and to compilers, also
-/// to those that the previews themselves wait for.
+/// The lane of all previews of a process. What a lane may hold leaves half of the budget to calls of guests and to compilers, also to those
+/// that the previews themselves wait for.
 const LANE: &str = "previews";
 
-/// How much a preview reserves at once, in bytes: enough to look at one root of a small cluster. It counts as a large reservation, since
-/// small ones have no bound a lane.
+/// How much a preview reserves at once, in bytes: enough to look at one root of a small cluster. It counts as a large reservation, so that
+/// ordinary calls find their memory.
 const STEP_BYTES: u64 = 16 << 20;
 
 /// The memory of one preview. It is given back when the preview ends.

@@ -6,7 +6,7 @@ use pintle_api as api;
 use pintle_core::reasons;
 use pintle_engine::Module;
 use pintle_kubernetes::Cluster;
-use pintle_modules::{Limit, Loader, Order, Owner, Report};
+use pintle_modules::{Limit, Loader, Order, Report};
 use pintle_wit::Failure;
 
 use crate::{ModuleChoice, Preview, PreviewError, reader::Reader};
@@ -15,19 +15,8 @@ use crate::{ModuleChoice, Preview, PreviewError, reader::Reader};
 struct Untold;
 
 impl Report for Untold {
-    fn compiles(&self, _: usize, _: usize) {}
     fn compiled(&self, _: &'static str, _: Duration) {}
     fn limit_hit(&self, _: &str, _: Limit) {}
-}
-
-impl Owner for Untold {
-    fn has_module(&self) -> bool {
-        true
-    }
-
-    fn counted_for(&self) -> String {
-        String::new()
-    }
 }
 
 impl Preview {
@@ -57,7 +46,7 @@ impl Preview {
 
     async fn named(&self, reader: &Reader, modules: &Cluster, name: &str) -> Result<Module, PreviewError> {
         let found: api::Module = reader.own(name).await?;
-        let order = Order::new(name, &found.spec, true, &Untold)?;
+        let order = Order::new(name, &found.spec, String::new())?;
         let known = found.spec.digest.parse().ok().and_then(|digest| self.engine.loaded(&digest));
         if let Some(known) = known {
             return Ok(known);

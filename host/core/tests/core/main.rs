@@ -1,7 +1,6 @@
 //! What decides, from outside the crate: the gate, a pass over a root, and how the crates depend on each other.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "what helps a test may fail it")]
 
-mod budget;
 mod bytes;
 mod dependencies;
 mod gate;

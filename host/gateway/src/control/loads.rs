@@ -1,14 +1,13 @@
 //! [`Loads`]: the modules of Views, and how far each is.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use pintle_api::{Module, ModuleSpec};
-use pintle_engine::Digest;
-use pintle_modules::{Loader, Order, Owner, retry_after};
+use pintle_modules::{Loader, Order, retry_after};
 use pintle_runtime::{Spawner, clock};
 use pintle_wit::Failure;
 use tokio::sync::Notify;
@@ -78,10 +77,6 @@ impl Loads {
                 }
             }
         }
-        self.loader.uses(|| {
-            let digests = wanted.iter().filter_map(|name| modules.get(name)?.spec.digest.parse().ok());
-            digests.collect::<BTreeSet<Digest>>()
-        });
         for (name, uid, spec) in begun {
             self.begin(name, uid, spec);
         }
@@ -91,8 +86,7 @@ impl Loads {
     fn begin(&self, name: String, uid: String, spec: ModuleSpec) {
         let (loader, shared) = (Arc::clone(&self.loader), Arc::clone(&self.shared));
         self.spawner.spawn(async move {
-            let owner = Wanted { shared: &shared, name: &name, uid: &uid };
-            let loaded = load(&loader, &name, &spec, &owner).await;
+            let loaded = load(&loader, &name, &spec).await;
             let mut loads = shared.loads.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(load) = loads.get_mut(&name).filter(|load| load.uid == uid) {
                 load.took(&name, loaded);
@@ -146,35 +140,12 @@ impl Load {
     }
 }
 
-async fn load(
-    loader: &Loader,
-    name: &str,
-    spec: &ModuleSpec,
-    owner: &dyn Owner,
-) -> Result<pintle_engine::Module, Failure> {
-    let order = Order::new(name, spec, true, owner)?;
+async fn load(loader: &Loader, name: &str, spec: &ModuleSpec) -> Result<pintle_engine::Module, Failure> {
+    let order = Order::new(name, spec, name.to_owned())?;
     let bytes = loader.fetch(&order).await?;
     loader.compile(&order, bytes).await
 }
 
 fn uid(module: &Module) -> String {
     module.metadata.uid.clone().unwrap_or_default()
-}
-
-/// A module that a View wants.
-struct Wanted<'a> {
-    shared: &'a Shared,
-    name: &'a str,
-    uid: &'a str,
-}
-
-impl Owner for Wanted<'_> {
-    fn has_module(&self) -> bool {
-        let loads = self.shared.loads.lock().unwrap_or_else(PoisonError::into_inner);
-        loads.get(self.name).is_some_and(|load| load.uid == self.uid)
-    }
-
-    fn counted_for(&self) -> String {
-        self.name.to_owned()
-    }
 }

@@ -7,7 +7,6 @@ fn full(controllers: [&str; 2]) -> Metrics {
     let metrics = Metrics::default();
     let took = Duration::from_millis(3);
     metrics.requested("GET", "h", Some(200), took);
-    metrics.compiles(1, 2);
     metrics.compiled("made", took);
     metrics.leader.get_or_create(&Election { name: "x" }).set(1.0);
     for family in [&metrics.cache_objects, &metrics.cache_bytes, &metrics.memory_budget] {

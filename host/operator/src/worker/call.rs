@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use pintle_core::{Outcome, Pass, Step, budget::Need, reasons};
+use pintle_core::{Outcome, Pass, Step, reasons};
 use pintle_engine::{Answer, CallError, CallLimits, Guest};
-use pintle_modules::{Purpose, Reservation, TooLarge, grants};
+use pintle_modules::{CallMemory, Purpose, Reservation};
 use pintle_wit::{Failure, Request, Response};
 use tokio::task::JoinError;
 
@@ -69,28 +69,25 @@ impl Work {
         let Some(guest) = self.guest.clone() else {
             return Err(Failure::transient(reasons::MODULE_MISSING, "no module is in force"));
         };
-        let (lane, budget, metrics) = (&self.binding.reconciler, &self.shared.budget, &self.shared.metrics);
-        let limits = self.call_limits();
-        let most = grants::most(&limits);
-        let mut grant = budget.grant(lane, most);
-        // The last grant, which was not enough.
-        let mut too_little = Need::default();
+        let (lane, metrics) = (&self.binding.reconciler, &self.shared.metrics);
+        let mut memory = CallMemory::new(&self.shared.budget, lane, self.call_limits(), text.len());
         loop {
-            let reservation = self.reserve(&mut grant, too_little, text.len() as u64).await?;
+            let (reservation, limits) = memory.reserve().await?;
+            if reservation.waited() {
+                metrics.limit_hit(lane, limits::MEMORY_BUDGET);
+            }
             let (called, reservation) =
-                self.call_within(&guest, Arc::clone(&text), limits, grant, reservation).await?;
-            let stats = called.as_ref().map_or_else(|error| error.stats, |answer| answer.stats);
-            if let Some(more) = called.as_ref().err().and_then(|error| grants::more(error, grant, most)) {
+                self.call_within(&guest, Arc::clone(&text), limits, reservation).await?;
+            if memory.has_more(called.as_ref().err()) {
                 // A guest is a pure function, so it is called again. The reservation of the first call is given back before.
                 drop(reservation);
-                (too_little, grant) = (grant, more);
                 continue;
             }
-            let need = grants::need(stats);
-            budget.saw(lane, need);
+            let stats = called.as_ref().map_or_else(|error| error.stats, |answer| answer.stats);
+            let judged_bytes = memory.saw(stats);
             metrics.guest_called(lane, stats.duration, stats.peak_memory_bytes);
             if called.is_ok() {
-                *self.answer_memory() = Some(AnswerMemory { reservation, judged_bytes: need.of_answer() });
+                *self.answer_memory() = Some(AnswerMemory { reservation, judged_bytes });
             }
             return called.map(|answer| answer.response).map_err(Failure::from);
         }
@@ -107,31 +104,14 @@ impl Work {
         }
     }
 
-    /// Waits for the memory that a call is granted: [`Budget::reserve_call`](pintle_modules::Budget::reserve_call).
-    pub(super) async fn reserve(
-        &self,
-        grant: &mut Need,
-        too_little: Need,
-        request_bytes: u64,
-    ) -> Result<Reservation, TooLarge> {
-        let (lane, budget) = (&self.binding.reconciler, &self.shared.budget);
-        let reserved = budget.reserve_call(lane, grant, too_little, request_bytes).await;
-        if reserved.as_ref().is_ok_and(Reservation::waited) {
-            self.shared.metrics.limit_hit(lane, limits::MEMORY_BUDGET);
-        }
-        reserved
-    }
-
     /// Calls the guest with its grant. The reservation stays with the call, even if nothing waits for the call any more.
     pub(super) async fn call_within(
         &self,
         guest: &Guest,
         text: Arc<str>,
         limits: CallLimits,
-        grant: Need,
         reservation: Reservation,
     ) -> Result<(Result<Answer, CallError>, Reservation), Failure> {
-        let limits = grants::granted(limits, grant);
         match (&self.shared.guests, guest.reconcile_at_once(&text, &limits)) {
             (Some(call), _) => Ok((call(guest, &text, &limits), reservation)),
             (None, Some(answer)) => Ok((answer, reservation)),

@@ -132,19 +132,6 @@ impl World {
         self.pass_now(|_| Ok(answer.clone()))
     }
 
-    /// The same, where others act right before a request.
-    pub(crate) fn pass_after_between(
-        &mut self,
-        milliseconds: i64,
-        answer: &Response,
-        hook: impl FnMut(&mut Api, &str) + 'static,
-    ) -> Run {
-        self.hook = Some(Box::new(hook));
-        let run = self.pass_after(milliseconds, answer);
-        self.hook = None;
-        run
-    }
-
     pub(crate) fn pass_now(&mut self, mut guest: impl FnMut(&Request) -> Result<Response, Failure>) -> Run {
         let root = self.api.objects.get(&self.root).expect("the root is there").clone();
         let uid = object::uid(&root).to_owned();

@@ -145,7 +145,7 @@ pub(super) async fn delete(asked: &Asked<'_>) -> Result<Response, Problem> {
         let (body, is_pinned_here) = if lens.served.selector.is_empty() {
             (body.clone(), false)
         } else {
-            pinned(&body, &asked.current(Doing::Delete).await?, true)
+            pinned(&body, &asked.current(Doing::Delete).await?)
         };
         match asked.ask(Doing::Delete, Ask::json(Method::DELETE, path.clone(), &body)).await {
             Err(changed) if changed.status == StatusCode::CONFLICT && is_pinned_here => backoff.pause().await,

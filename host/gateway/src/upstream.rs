@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_value_of_the_query_stays_a_value() {
-        let request = sent(&User::anonymous());
+        let request = sent(&user("ann", &[]));
         assert_eq!(request.uri(), "/api/v1/pods?labelSelector=a%20in%20%28b%2C%20c%29%26watch%3D1&limit=5");
     }
 

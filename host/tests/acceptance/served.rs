@@ -1,7 +1,6 @@
 //! What the host says of itself over HTTP.
 
 use anyhow::ensure;
-use pintle_simulation::scenario::Backend;
 
 use crate::real::Real;
 

@@ -1,16 +1,8 @@
-//! The errors of the API server about one field, in its own words. They become the `details.causes` of a Status.
+//! The errors of the API server about one field of a custom kind, in its own words. They become the `details.causes` of a Status.
 
+use pintle_core::view::status::fault::{self, NO_FIELD};
 use pintle_wit::{Cause, Failure};
 use serde_json::Value;
-
-/// The field of an error about the whole object.
-const NO_FIELD: &str = "<nil>";
-
-/// An error about a field; the path is empty for the whole object.
-fn cause(path: &str, reason: &str, message: String) -> Cause {
-    let field = if path.is_empty() { NO_FIELD } else { path };
-    Cause { field: field.into(), reason: reason.into(), message }
-}
 
 /// The failure for an error.
 pub(crate) fn failure(reason: &str, Cause { field, message, .. }: Cause) -> Failure {
@@ -18,16 +10,8 @@ pub(crate) fn failure(reason: &str, Cause { field, message, .. }: Cause) -> Fail
     if field == NO_FIELD { failure } else { failure.at(field) }
 }
 
-pub(crate) fn required(path: &str, detail: &str) -> Cause {
-    cause(path, "FieldValueRequired", with_detail("Required value", detail))
-}
-
-pub(crate) fn forbidden(path: &str, detail: &str) -> Cause {
-    cause(path, "FieldValueForbidden", format!("Forbidden: {detail}"))
-}
-
 pub(crate) fn invalid(path: &str, value: &Value, detail: &str) -> Cause {
-    cause(path, "FieldValueInvalid", with_detail(&format!("Invalid value: {}", shown(value)), detail))
+    fault::invalid_value(path, &shown(value), detail)
 }
 
 /// An error about the object as a whole, which shows no value.
@@ -37,45 +21,32 @@ pub(crate) fn invalid_null(detail: &str) -> Cause {
 
 /// An invalid value that is too large to show.
 pub(crate) fn invalid_unseen(path: &str, detail: &str) -> Cause {
-    cause(path, "FieldValueInvalid", with_detail("Invalid value", detail))
+    fault::fault(path, "FieldValueInvalid", "Invalid value", detail)
 }
 
 pub(crate) fn type_invalid(path: &str, value: &str, detail: &str) -> Cause {
-    let message = with_detail(&format!("Invalid value: {}", quoted(value)), detail);
-    cause(path, "FieldValueTypeInvalid", message)
+    fault::fault(path, "FieldValueTypeInvalid", &format!("Invalid value: {}", quoted(value)), detail)
 }
 
 pub(crate) fn not_supported(path: &str, value: &Value, allowed: &[Value]) -> Cause {
-    let allowed = allowed.iter().map(|one| match one {
-        Value::String(text) => quoted(text),
-        other => quoted(&other.to_string()),
-    });
-    let allowed: Vec<String> = allowed.collect();
-    let message = format!("Unsupported value: {}: supported values: {}", shown(value), allowed.join(", "));
-    cause(path, "FieldValueNotSupported", message)
-}
-
-pub(crate) fn too_long(path: &str, most: u64) -> Cause {
-    let unit = if most == 1 { "byte" } else { "bytes" };
-    cause(path, "FieldValueTooLong", format!("Too long: may not be more than {most} {unit}"))
+    let text = |one: &Value| one.as_str().map_or_else(|| one.to_string(), str::to_owned);
+    let allowed: Vec<String> = allowed.iter().map(text).collect();
+    fault::not_supported(path, &shown(value), &allowed)
 }
 
 pub(crate) fn too_many(path: &str, found: usize, most: u64) -> Cause {
     let unit = if most == 1 { "item" } else { "items" };
-    cause(path, "FieldValueTooMany", format!("Too many: {found}: must have at most {most} {unit}"))
+    let detail = format!("must have at most {most} {unit}");
+    fault::fault(path, "FieldValueTooMany", &format!("Too many: {found}"), &detail)
 }
 
 pub(crate) fn duplicate(path: &str, value: &Value) -> Cause {
-    cause(path, "FieldValueDuplicate", format!("Duplicate value: {}", shown(value)))
+    fault::fault(path, "FieldValueDuplicate", &format!("Duplicate value: {}", shown(value)), "")
 }
 
 /// A duplicate that is too large to show.
 pub(crate) fn duplicate_unseen(path: &str) -> Cause {
-    cause(path, "FieldValueDuplicate", "Duplicate value".into())
-}
-
-fn with_detail(text: &str, detail: &str) -> String {
-    if detail.is_empty() { text.into() } else { format!("{text}: {detail}") }
+    fault::fault(path, "FieldValueDuplicate", "Duplicate value", "")
 }
 
 pub(crate) fn quoted(text: &str) -> String {
@@ -120,8 +91,7 @@ mod tests {
         ] {
             assert_eq!(invalid("spec.x", &value, "why").message, expected);
         }
-        assert_eq!(required("", "").field, "<nil>");
-        assert_eq!(required("a", "").message, "Required value");
+        assert_eq!(invalid_null("why").field, "<nil>");
         assert_eq!(too_many("a", 3, 1).message, "Too many: 3: must have at most 1 item");
         let allowed = [json!("a"), json!(1)];
         let message = r#"Unsupported value: "c": supported values: "a", "1""#;

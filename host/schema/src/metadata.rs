@@ -1,13 +1,16 @@
 //! The metadata of an object, as the API server reads them and judges them
 //! (k8s.io/apimachinery, pkg/api/validation/objectmeta.go).
 
-use pintle_core::names;
+use pintle_core::{
+    names,
+    view::status::fault::{forbidden, required, too_long},
+};
 use pintle_wit::Cause;
 use serde_json::{Map, Value};
 
 use crate::{
     builtin,
-    cause::{forbidden, invalid, required, too_long},
+    cause::invalid,
     typed::{self, Read},
 };
 

@@ -1,6 +1,6 @@
 //! The errors of the API server, as Status objects.
 
-use pintle_core::view::status::{Details, MODIFIED, Status};
+use pintle_core::view::status::{Details, MODIFIED, Status, fault};
 use pintle_wit::Cause;
 use serde_json::{Value, json};
 
@@ -75,12 +75,7 @@ impl Failure {
     }
 
     pub(crate) fn invalid(kind: &str, name: &str, causes: Vec<Cause>) -> Self {
-        let each: Vec<String> =
-            causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
-        let message = match each.as_slice() {
-            [one] => one.clone(),
-            many => format!("[{}]", many.join(", ")),
-        };
+        let message = fault::listed(&causes).unwrap_or_default();
         let failure = Self::new(422, "Invalid", format!("{kind} {name:?} is invalid: {message}"));
         Self { causes, ..failure.about(kind, name) }
     }

@@ -1,14 +1,11 @@
 //! Objects within objects (`x-kubernetes-embedded-resource`).
 
+use pintle_core::view::status::fault::required;
 use pintle_wit::{Cause, syntax};
 use serde_json::Value;
 
 use super::node::Node;
-use crate::{
-    builtin,
-    cause::{invalid, required},
-    typed,
-};
+use crate::{builtin, cause::invalid, typed};
 
 /// What is wrong with the apiVersion, kind and metadata of the objects within an object.
 pub(super) fn misfits(node: &Node, value: &Value) -> Vec<Cause> {

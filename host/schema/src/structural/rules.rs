@@ -6,6 +6,7 @@ use kube_cel::cel::{
     Context, Value as Cel,
     objects::{self, OptionalValue},
 };
+use pintle_core::view::status::fault::{forbidden, required};
 use pintle_wit::Cause;
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ use super::{
     node::{Additional, Node},
     rule::{CONTEXT, Rule},
 };
-use crate::cause::{duplicate, duplicate_unseen, forbidden, invalid, invalid_unseen, required};
+use crate::cause::{duplicate, duplicate_unseen, invalid, invalid_unseen};
 
 /// Finds the rules that a value violates, compared with what it was if it was anything.
 pub(super) fn check(node: &Node, value: &Value, old: Option<&Value>, found: &mut Found) -> Counted {

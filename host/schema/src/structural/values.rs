@@ -3,7 +3,10 @@
 //! Messages have a path with dots alone (`spec.labels.app`), as the API server writes it here, although it writes `spec.labels[app]` for
 //! rules and duplicates.
 
-use pintle_core::number;
+use pintle_core::{
+    number,
+    view::status::fault::{required, too_long},
+};
 use pintle_wit::Cause;
 use serde_json::{Number, Value};
 
@@ -13,7 +16,7 @@ use super::{
     node::{Additional, Node},
     patterns,
 };
-use crate::cause::{float, invalid, not_supported, quoted, required, too_long, too_many, type_invalid};
+use crate::cause::{float, invalid, not_supported, quoted, too_many, type_invalid};
 
 /// Finds what a schema forbids in a value, without its rules. What has not changed since `old` is not looked at.
 pub(super) fn check(

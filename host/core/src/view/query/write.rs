@@ -138,7 +138,7 @@ fn is_printable(letter: char) -> bool {
 
 fn wrong_manager(manager: &str) -> Vec<Cause> {
     let is_long = manager.len() > MANAGER_BYTES_MAX;
-    let long = is_long.then(|| fault::too_long("fieldManager", MANAGER_BYTES_MAX));
+    let long = is_long.then(|| fault::too_long("fieldManager", MANAGER_BYTES_MAX as u64));
     let letters = manager.char_indices().filter(|(_, letter)| !is_printable(*letter)).map(|(at, letter)| {
         let why = format!("invalid character U+{:04X} (at position {at})", u32::from(letter));
         fault::invalid("fieldManager", manager, &why)

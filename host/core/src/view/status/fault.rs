@@ -1,9 +1,15 @@
 //! What is wrong with a field, in the API server's own words: the causes of a 422.
 
 use pintle_wit::Cause;
+use serde_json::Value;
 
-fn fault(field: &str, reason: &str, kind: &str, detail: &str) -> Cause {
+/// What stands in the place of the field when the object as a whole is at fault.
+pub const NO_FIELD: &str = "<nil>";
+
+/// A fault of a field; of the whole object, if the field is empty.
+pub fn fault(field: &str, reason: &str, kind: &str, detail: &str) -> Cause {
     let message = if detail.is_empty() { kind.to_owned() } else { format!("{kind}: {detail}") };
+    let field = if field.is_empty() { NO_FIELD } else { field };
     Cause { field: field.to_owned(), reason: reason.to_owned(), message }
 }
 
@@ -18,8 +24,9 @@ pub fn forbidden(field: &str, detail: &str) -> Cause {
 }
 
 /// The field has more than this many bytes.
-pub fn too_long(field: &str, bytes_max: usize) -> Cause {
-    fault(field, "FieldValueTooLong", "Too long", &format!("may not be more than {bytes_max} bytes"))
+pub fn too_long(field: &str, bytes_max: u64) -> Cause {
+    let unit = if bytes_max == 1 { "byte" } else { "bytes" };
+    fault(field, "FieldValueTooLong", "Too long", &format!("may not be more than {bytes_max} {unit}"))
 }
 
 /// The field has a text that it may not have.
@@ -33,14 +40,15 @@ pub fn invalid_value(field: &str, value: &str, detail: &str) -> Cause {
 }
 
 /// The field has a value that is none of these. The value is JSON.
-pub fn not_supported(field: &str, value: &str, supported: &[&str]) -> Cause {
-    let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
+pub fn not_supported(field: &str, value: &str, supported: &[impl AsRef<str>]) -> Cause {
+    let supported: Vec<String> =
+        supported.iter().map(|value| Value::from(value.as_ref()).to_string()).collect();
     let detail = format!("supported values: {}", supported.join(", "));
     fault(field, "FieldValueNotSupported", &format!("Unsupported value: {value}"), &detail)
 }
 
 /// Each fault once, as one text. None if there are none.
-pub(super) fn listed(causes: &[Cause]) -> Option<String> {
+pub fn listed(causes: &[Cause]) -> Option<String> {
     let mut texts: Vec<String> = Vec::new();
     for cause in causes {
         let text = format!("{}: {}", cause.field, cause.message);

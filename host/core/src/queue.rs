@@ -351,22 +351,10 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         self.delayed.retain(|(_, other, _)| other != lane);
     }
 
-    /// How many keys of a lane wait for a worker.
-    pub fn depth(&self, lane: &L) -> usize {
-        self.lanes
-            .get(lane)
-            .map_or(0, |slot| slot.state.values().filter(|state| state.waiting.is_some()).count())
-    }
-
     /// How many keys of a lane are in back-off after a failure.
     pub fn backing_off(&self, lane: &L) -> usize {
         let is_backing_off = |state: &&KeyState| state.due.is_some() && state.failures > 0;
         self.lanes.get(lane).map_or(0, |slot| slot.state.values().filter(is_backing_off).count())
-    }
-
-    /// How many times in a row a key has failed.
-    pub fn failures(&self, lane: &L, key: &K) -> u32 {
-        self.lanes.get(lane).and_then(|slot| slot.state.get(key)).map_or(0, |state| state.failures)
     }
 
     fn wake(&mut self, now: Duration) {

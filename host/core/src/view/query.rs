@@ -4,7 +4,6 @@
 
 mod delete;
 mod fields;
-mod labels;
 mod list;
 mod write;
 

@@ -5,7 +5,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use super::{
     Pairs, Query,
     fields::{self, Field, Term},
-    labels, pair, version_of_epoch, version_of_state,
+    pair, version_of_epoch, version_of_state,
 };
 use crate::view::{
     served::Lens,
@@ -57,7 +57,7 @@ impl ListOptions {
     /// 400 for a selector, number or token that cannot be read; 422 for options that do not go together.
     pub fn read(query: &Query) -> Result<Self, Status> {
         let labels = query.text("labelSelector");
-        labels::check(&labels).map_err(Status::bad_request)?;
+        check_labels(&labels)?;
         let fields = query.text("fieldSelector");
         let limit = query.number("limit")?.unwrap_or_default();
         let timeout = query.number("timeoutSeconds")?;
@@ -264,6 +264,24 @@ impl ListOptions {
     }
 }
 
+/// Refuses a label selector that could change how the view's own is read, which stands before it. The API server judges the rest of it.
+fn check_labels(selector: &str) -> Result<(), Status> {
+    // The API server ends its text at a zero.
+    if selector.contains('\0') {
+        return Err(Status::bad_request("a label selector has a zero byte"));
+    }
+    let unbalanced = || Status::bad_request("a label selector has parentheses that do not match");
+    let mut open = 0_usize;
+    for letter in selector.chars() {
+        match letter {
+            '(' => open += 1,
+            ')' => open = open.checked_sub(1).ok_or_else(unbalanced)?,
+            _ => {}
+        }
+    }
+    if open > 0 { Err(unbalanced()) } else { Ok(()) }
+}
+
 /// The token of the next page that is shown for one of the backing kind. It is void in another epoch, since one list would then show
 /// objects in two ways.
 pub fn shown_continue(epoch: Epoch, backing: &str) -> String {
@@ -345,9 +363,6 @@ mod tests {
         let labels = |text: &str| read(text).expect(text).backing_labels(&lens);
         assert_eq!(labels("labelSelector=a!=b"), "own=x,too=y,a!=b");
         assert_eq!(labels("labelSelector= "), "own=x,too=y");
-        let (code, message) = refused("labelSelector=a b");
-        assert_eq!(code, 400);
-        assert_eq!(message, "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt");
     }
 
     #[test]
@@ -370,13 +385,14 @@ mod tests {
             ("a in (b))", true),
             ("a in b)", true),
             ("a),(own=y", true),
-            ("a in (b,(c))", true),
+            ("a in )b(", true),
             ("a=b)", true),
-            ("a || own=y", true),
-            ("a;own=y", true),
-            ("a=b,,own=y", true),
-            (",own=y", true),
-            ("a\n=b&labelSelector=own=y", true),
+            // These the API server refuses.
+            ("a in (b,(c))", false),
+            ("a || own=y", false),
+            ("a=b,,own=y", false),
+            (",own=y", false),
+            ("a\n=b&labelSelector=own=y", false),
         ] {
             let options = ListOptions::read(&Query::new([("labelSelector".to_owned(), selector.to_owned())]));
             match options {

@@ -80,6 +80,11 @@ impl<'a> Said<'a> {
         self.message.split_once(mark).map_or(self.message, |(_, rest)| rest)
     }
 
+    /// Whether it is about a label selector, which a client has written.
+    fn is_about_selector(&self) -> bool {
+        ["unable to parse requirement: ", "found '"].iter().any(|begin| self.message.starts_with(begin))
+    }
+
     /// Whether it is about the backing kind, or one object of it.
     fn is_about_backing(&self) -> bool {
         let backing = &self.lens.served.backing;
@@ -107,6 +112,7 @@ impl<'a> Said<'a> {
             "Conflict" => Status::conflict(served, name, &self.conflict()),
             "Forbidden" => self.forbidden(),
             "Invalid" => self.invalid(),
+            "BadRequest" if self.is_about_selector() => Status::bad_request(self.message),
             "BadRequest" => Status::bad_request(self.unless_private(self.message, NOT_STORED)),
             "MethodNotAllowed" => self.method_not_allowed(),
             "Expired" | "Gone" => self.expired(),
@@ -458,6 +464,12 @@ mod tests {
             message(Access::View, &slow),
             "The list operation against farmpods.farm.example.com could not be completed at this time, please try again."
         );
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_clients_selector_is_said_of_a_private_kind_too() {
+        let why = "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt";
+        assert_eq!(message(Access::View, &failure(400, "BadRequest", why, json!({}))), why);
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn of_groups(groups: &str, mounts: &str, read: impl Fn(&Path) -> Option<String>)
 fn mount(line: &str) -> Option<Mount> {
     let (place, kind) = line.split_once(" - ")?;
     let mut place = place.split(' ').skip(3);
-    let (root, point) = (unescaped(place.next()?), unescaped(place.next()?));
+    let (root, point) = (place.next()?.into(), place.next()?.into());
     let mut kind = kind.split(' ');
     let file = match (kind.next()?, kind.nth(1)?) {
         ("cgroup2", _) => "memory.max",
@@ -74,28 +74,6 @@ fn mount(line: &str) -> Option<Mount> {
         _ => return None,
     };
     Some(Mount { root, point, file })
-}
-
-/// Mountinfo writes spaces and the like as `\040`.
-fn unescaped(text: &str) -> PathBuf {
-    let mut rest = text;
-    let mut path = String::with_capacity(text.len());
-    while let Some((before, after)) = rest.split_once('\\') {
-        path.push_str(before);
-        let letter = after.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match letter {
-            Some(letter) => {
-                path.push(char::from(letter));
-                rest = after.get(3..).unwrap_or_default();
-            }
-            None => {
-                path.push('\\');
-                rest = after;
-            }
-        }
-    }
-    path.push_str(rest);
-    path.into()
 }
 
 /// A limit in bytes; none for `max`. Without a limit, version 1 shows the largest possible number of pages, which is beyond every
@@ -168,9 +146,9 @@ mod tests {
     fn of_version_1_the_controller_of_memory_counts() {
         let groups = "5:devices:/a\n4:cpu,memory:/process_api/b59\n0::/\n";
         let mounts = "36 31 0:33 / /sys/fs/cgroup/devices rw - cgroup cgroup rw,devices\n\
-                      35 31 0:32 / /sys/fs/cgroup/my\\040memory rw,relatime - cgroup cgroup rw,cpu,memory\n\
+                      35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,cpu,memory\n\
                       41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
-        let at = |path: &str| format!("/sys/fs/cgroup/my memory/{path}memory.limit_in_bytes");
+        let at = |path: &str| format!("/sys/fs/cgroup/memory/{path}memory.limit_in_bytes");
         let own = at("process_api/b59/");
         assert_eq!(found(groups, mounts, &[(&own, "536870912\n")]), Some(512 * MIB));
         // No limit, as it is said there.

@@ -79,28 +79,8 @@ impl Cut {
 
     /// The same of an object that was read already, wherever that was.
     pub fn of(&self, object: &Value) -> BackingObject {
-        let mut cut = BackingObject::default();
-        let Some(fields) = object.as_object() else { return cut };
-        for (key, value) in fields {
-            match key.as_str() {
-                "apiVersion" | "kind" => {}
-                "metadata" => {
-                    cut.metadata = value.as_object().cloned().unwrap_or_default();
-                    cut.metadata.remove("managedFields");
-                    if let Some(annotations) =
-                        cut.metadata.get_mut("annotations").and_then(Value::as_object_mut)
-                    {
-                        annotations.remove(LAST_APPLIED);
-                    }
-                }
-                _ => {
-                    if let Some(kept) = self.0.field(key).and_then(|node| node.of(value)) {
-                        cut.fields.insert(key.clone(), kept);
-                    }
-                }
-            }
-        }
-        cut
+        // What is no object has no fields.
+        Object(&self.0).deserialize(object).unwrap_or_default()
     }
 }
 
@@ -176,23 +156,6 @@ impl Node {
         match self {
             Self::Whole => Some(self),
             Self::Fields(fields) => fields.get(key),
-        }
-    }
-
-    /// What is kept of a value. Of a list it is the same in each item.
-    fn of(&self, value: &Value) -> Option<Value> {
-        match (self, value) {
-            (Self::Whole, _) => Some(value.clone()),
-            (Self::Fields(_), Value::Object(fields)) => {
-                let kept =
-                    fields.iter().filter_map(|(key, value)| Some((key.clone(), self.field(key)?.of(value)?)));
-                Some(Value::Object(kept.collect()))
-            }
-            (Self::Fields(_), Value::Array(items)) => {
-                Some(items.iter().filter_map(|item| self.of(item)).collect())
-            }
-            // What has no fields cannot have the one that is read.
-            (Self::Fields(_), _) => Some(value.clone()),
         }
     }
 }
@@ -272,7 +235,7 @@ impl<'de> Visitor<'de> for Metadata {
     }
 }
 
-/// Reads what is kept of a value.
+/// Reads what is kept of a value. Of a list it is the same in each item, and what has no fields cannot have the one that is read.
 struct Kept<'a>(&'a Node);
 
 impl<'de> DeserializeSeed<'de> for Kept<'_> {

@@ -122,13 +122,12 @@ pub(super) fn child_kinds(shared: &Shared, verdicts: &Verdicts) -> BTreeMap<Stri
         let synced = state.watches.iter().any(|(key, watch)| {
             key.kind == *kind && key.brings_children() && watch.state == WatchState::Synced
         });
-        let left = if reconciler::is_watchable(kind) {
-            !synced || state.children.any_of(kind, name)
+        let may_be_left = if reconciler::is_watchable(kind) {
+            !synced
         } else {
-            state.roots.any_unwatched(&in_force.resource.kind, &kind.kind)
-                || state.children.any_of(kind, name)
+            !declared && state.roots.any_unwatched(&in_force.resource.kind, &kind.kind)
         };
-        declared || left
+        declared || may_be_left || state.children.any_of(kind, name)
     };
     working(verdicts)
         .map(|(name, in_force)| {

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{
     Head, ListMark, NameHash, Number, RootKey, Table, comparable,
-    failing::{Cause, Failing, Failures},
+    failing::{Cause, Failures, NAMED},
     name_hash,
     tally::{SinceSwap, Tally},
 };
@@ -171,24 +171,10 @@ pub(crate) struct Roots {
     table: Table<Root>,
     by_uid: HashMap<Uid, Number>,
     names: Names,
-    kinds: BTreeMap<Kind, OfKind>,
+    /// The kinds whose counts changed since somebody asked.
+    changed: BTreeSet<Arc<Kind>>,
     writes: u64,
     lists: u32,
-}
-
-/// The counts of the roots of a kind, updated with every change of a root.
-#[derive(Debug, Default)]
-struct OfKind {
-    all: Tally,
-    by_namespace: BTreeMap<Option<Arc<str>>, Tally>,
-    /// How many roots have a finalizer of ours.
-    held: u32,
-    /// How many roots name children of a kind that is not watched.
-    unwatched: BTreeMap<Arc<str>, u32>,
-    /// How many roots there are in each namespace for which it is unknown whether they fail.
-    unjudged: BTreeMap<Option<Arc<str>>, u32>,
-    failing: Failing,
-    counts_changed: bool,
 }
 
 /// How a pass over a root ended.
@@ -200,47 +186,6 @@ pub(crate) struct PassEnd {
     pub(crate) in_force: bool,
     /// Whether it changed children or patches.
     pub(crate) wrote: bool,
-}
-
-impl OfKind {
-    /// Changes a root that is counted.
-    fn recount(&mut self, root: &mut Root, change: impl FnOnce(&mut Root)) {
-        self.count(root, -1);
-        change(root);
-        self.count(root, 1);
-    }
-
-    fn count(&mut self, root: &Root, by: i32) {
-        self.counts_changed = true;
-        let in_namespace = self.by_namespace.entry(root.namespace.clone()).or_default();
-        self.all.count(root, by);
-        in_namespace.count(root, by);
-        if in_namespace.roots.total == 0 {
-            self.by_namespace.remove(&root.namespace);
-        }
-        match &root.failing {
-            Some(cause) if by > 0 => self.failing.insert(&root.namespace, &root.name, cause),
-            Some(cause) => self.failing.remove(&root.namespace, &root.name, cause),
-            None => {}
-        }
-        if root.held {
-            self.held = self.held.saturating_add_signed(by);
-        }
-        if root.unjudged {
-            let count = self.unjudged.entry(root.namespace.clone()).or_default();
-            *count = count.saturating_add_signed(by);
-            if *count == 0 {
-                self.unjudged.remove(&root.namespace);
-            }
-        }
-        for kind in &root.unwatched {
-            let count = self.unwatched.entry(Arc::clone(kind)).or_default();
-            *count = count.saturating_add_signed(by);
-            if *count == 0 {
-                self.unwatched.remove(kind);
-            }
-        }
-    }
 }
 
 impl Roots {
@@ -324,11 +269,9 @@ impl Roots {
         };
         drop(live);
         self.kept_bytes = others + root.object.len();
-        let of_kind = self.kinds.entry(kind.clone()).or_default();
+        let kind = Arc::clone(&root.kind);
         if let Some((number, known)) = known.and_then(|number| Some((number, self.table.get_mut(number)?))) {
-            let same_counts = known.uid == root.uid && known.ready == root.ready && known.held == root.held;
-            let changed = of_kind.counts_changed || !same_counts;
-            of_kind.count(known, -1);
+            let is_counted = known.uid == root.uid && known.ready == root.ready && known.held == root.held;
             if known.uid == root.uid {
                 root.memory = std::mem::take(&mut known.memory);
                 root.failing.clone_from(&known.failing);
@@ -340,15 +283,16 @@ impl Roots {
                 self.by_uid.remove(&known.uid);
                 self.by_uid.insert(root.uid.clone(), number);
             }
-            of_kind.count(&root, 1);
-            of_kind.counts_changed = changed;
             *known = root;
+            if is_counted {
+                return true;
+            }
         } else {
-            of_kind.count(&root, 1);
             let uid = root.uid.clone();
             let number = self.table.insert(name, root);
             self.by_uid.insert(uid, number);
         }
+        self.changed.insert(kind);
         true
     }
 
@@ -365,9 +309,7 @@ impl Roots {
         let Some((_, root)) = self.table.remove(name) else { return };
         self.kept_bytes -= root.object.len();
         self.by_uid.remove(&root.uid);
-        if let Some(of_kind) = self.kinds.get_mut(&*root.kind) {
-            of_kind.count(&root, -1);
-        }
+        self.changed.insert(root.kind);
     }
 
     pub(crate) fn list_begins(&mut self) -> ListMark {
@@ -385,7 +327,7 @@ impl Roots {
     /// Forgets a whole kind.
     pub(crate) fn remove_kind(&mut self, kind: &Kind) {
         self.forget_where(|root| *root.kind == *kind);
-        self.kinds.remove(kind);
+        self.changed.remove(kind);
     }
 
     fn forget_where(&mut self, is_gone: impl Fn(&Root) -> bool) {
@@ -405,18 +347,18 @@ impl Roots {
         for (_, root) in &mut self.table.rows {
             root.memory = RootMemory::default();
             root.told = false;
-            let Some(of_kind) = self.kinds.get_mut(&*root.kind) else { continue };
-            of_kind.recount(root, |root| root.since_swap = SinceSwap::default());
+            root.since_swap = SinceSwap::default();
+            self.changed.insert(Arc::clone(&root.kind));
         }
     }
 
     /// Another module or config comes into force for the roots of a kind.
     pub(crate) fn swapped(&mut self, kind: &Kind) {
-        let Some(of_kind) = self.kinds.get_mut(kind) else { return };
         for (_, root) in self.table.rows.iter_mut().filter(|(_, root)| *root.kind == *kind) {
             // Of what no pass has judged yet, the status says how it was.
             let was_well = if root.unjudged { root.ready } else { root.failing.is_none() };
-            of_kind.recount(root, |root| root.since_swap = SinceSwap::begin(was_well));
+            root.since_swap = SinceSwap::begin(was_well);
+            self.changed.insert(Arc::clone(&root.kind));
         }
     }
 
@@ -445,14 +387,11 @@ impl Roots {
             false => root.since_swap,
         };
         let as_before = root.failing.as_deref() == ended.failing.as_ref() && root.since_swap == since_swap;
-        if (!as_before || root.unjudged)
-            && let Some(of_kind) = self.kinds.get_mut(kind)
-        {
-            of_kind.recount(root, |root| {
-                root.failing = ended.failing.map(Box::new);
-                root.since_swap = since_swap;
-                root.unjudged = false;
-            });
+        if !as_before || root.unjudged {
+            root.failing = ended.failing.map(Box::new);
+            root.since_swap = since_swap;
+            root.unjudged = false;
+            self.changed.insert(Arc::clone(&root.kind));
         }
     }
 
@@ -464,53 +403,57 @@ impl Roots {
         self.table.get(*self.by_uid.get(uid)?)
     }
 
-    /// How many roots of a kind there are in these namespaces. The cost does not grow with the number of roots.
-    pub(crate) fn tally(&self, kind: &Kind, namespaces: &Namespaces) -> Tally {
-        let Some(of_kind) = self.kinds.get(kind) else { return Tally::default() };
-        if *namespaces == Namespaces::All {
-            return of_kind.all;
-        }
-        let mut sum = Tally::default();
-        for (_, tally) in of_kind.by_namespace.iter().filter(|(name, _)| namespaces.includes(name.as_deref()))
-        {
-            sum += *tally;
-        }
-        sum
+    fn within_namespaces<'a>(
+        &'a self,
+        kind: &'a Kind,
+        namespaces: &'a Namespaces,
+    ) -> impl Iterator<Item = &'a Root> {
+        self.of_kind(kind).filter(move |root| namespaces.includes(root.namespace.as_deref()))
     }
 
-    /// The roots of a kind in these namespaces that fail. The cost does not grow with the number of roots.
+    /// How many roots of a kind there are in these namespaces. Looks at each of them, as all that follows.
+    pub(crate) fn tally(&self, kind: &Kind, namespaces: &Namespaces) -> Tally {
+        let mut tally = Tally::default();
+        self.within_namespaces(kind, namespaces).for_each(|root| tally.count(root));
+        tally
+    }
+
+    /// The roots of a kind in these namespaces that fail.
     pub(crate) fn failures(&self, kind: &Kind, namespaces: &Namespaces) -> Failures {
-        let Some(of_kind) = self.kinds.get(kind) else { return Failures::default() };
-        let cause = |key: RootKey| {
-            let (_, root) = self.table.find(&name_hash(kind, key.namespace.as_deref(), &key.name))?;
-            Some((key, (**root.failing.as_ref()?).clone()))
-        };
-        Failures {
-            first: of_kind.failing.first(namespaces).into_iter().filter_map(cause).collect(),
-            reasons: of_kind.failing.reasons(namespaces),
+        let roots = self.within_namespaces(kind, namespaces);
+        let mut failing: Vec<(&Root, &Cause)> =
+            roots.filter_map(|root| Some((root, root.failing.as_deref()?))).collect();
+        failing.sort_by(|(one, _), (other, _)| {
+            (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name))
+        });
+        let mut reasons: BTreeMap<Arc<str>, u32> = BTreeMap::new();
+        for (_, cause) in &failing {
+            *reasons.entry(Arc::clone(&cause.reason)).or_default() += 1;
         }
+        let mut reasons: Vec<(Arc<str>, u32)> = reasons.into_iter().collect();
+        reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let first = failing.into_iter().take(NAMED).map(|(root, cause)| (root.key(), cause.clone()));
+        Failures { first: first.collect(), reasons }
     }
 
     /// Whether there are roots of a kind in these namespaces that were listed, but for which no pass has shown yet whether they fail.
     pub(crate) fn any_unjudged(&self, kind: &Kind, namespaces: &Namespaces) -> bool {
-        let of_kind = self.kinds.get(kind).into_iter();
-        let mut unjudged = of_kind.flat_map(|of_kind| of_kind.unjudged.keys());
-        unjudged.any(|namespace| namespaces.includes(namespace.as_deref()))
+        self.within_namespaces(kind, namespaces).any(|root| root.unjudged)
     }
 
     /// Whether the counts of a kind changed since this was last asked.
     pub(crate) fn take_counts_changed(&mut self, kind: &Kind) -> bool {
-        self.kinds.get_mut(kind).is_some_and(|of_kind| std::mem::take(&mut of_kind.counts_changed))
+        self.changed.remove(kind)
     }
 
     /// Whether any root of a kind has a finalizer of ours.
     pub(crate) fn any_held(&self, kind: &Kind) -> bool {
-        self.kinds.get(kind).is_some_and(|of_kind| of_kind.held > 0)
+        self.of_kind(kind).any(|root| root.held)
     }
 
     /// Whether the status of any root of a kind names children of this kind, which is not watched.
     pub(crate) fn any_unwatched(&self, kind: &Kind, child_kind: &str) -> bool {
-        self.kinds.get(kind).is_some_and(|of_kind| of_kind.unwatched.contains_key(child_kind))
+        self.of_kind(kind).any(|root| root.unwatched.iter().any(|unwatched| **unwatched == *child_kind))
     }
 
     /// How many roots are kept, and how much memory they take, in bytes. Looks at each of them.

@@ -1,6 +1,4 @@
-//! Counts of roots, kept up to date with each root, so that asking costs nothing that grows with the number of roots.
-
-use std::ops::AddAssign;
+//! Counts of roots.
 
 use pintle_api::{ActiveRoots, RootCounts};
 
@@ -14,8 +12,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts a root, or takes it out again: `by` is 1 or -1.
-    pub(super) fn count(&mut self, root: &Root, by: i32) {
+    /// Counts a root.
+    pub(super) fn count(&mut self, root: &Root) {
         let (failing, since) = (root.failing.is_some(), root.since_swap);
         let counts = [
             (&mut self.roots.total, true),
@@ -27,24 +25,8 @@ impl Tally {
             (&mut self.active.newly_failing, since.reconciled && failing && since.was_well),
         ];
         for (count, is) in counts {
-            if is {
-                *count = count.saturating_add_signed(by);
-            }
+            *count += u32::from(is);
         }
-    }
-}
-
-impl AddAssign for Tally {
-    fn add_assign(&mut self, other: Self) {
-        let RootCounts { total, ready, failing } = other.roots;
-        self.roots.total += total;
-        self.roots.ready += ready;
-        self.roots.failing += failing;
-        let ActiveRoots { reconciled, changed, failing, newly_failing } = other.active;
-        self.active.reconciled += reconciled;
-        self.active.changed += changed;
-        self.active.failing += failing;
-        self.active.newly_failing += newly_failing;
     }
 }
 

@@ -171,7 +171,7 @@ pub struct Cause {
     pub message: String,
 }
 
-fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+pub(crate) fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())

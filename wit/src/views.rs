@@ -5,10 +5,10 @@
 
 mod manifest;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{ApiVersion, Failure};
+use crate::{ApiVersion, Failure, request::null_is_default};
 
 pub use manifest::{Column, ColumnType, Document, METADATA_READ, Shown, ViewManifest, ViewsManifest, limits};
 
@@ -92,10 +92,4 @@ pub struct StoreResponse {
     /// declares in `writes` are taken; such a field that is absent here is taken away.
     #[serde(deserialize_with = "crate::strict::map")]
     pub object: Map<String, Value>,
-}
-
-fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -28,6 +28,7 @@ use crate::{
 
 pub use needs::needs;
 pub use violations::{Violation, Violations};
+pub(crate) use words::is_word;
 
 /// The context in which the gate judges an answer.
 #[derive(Clone, Copy, Debug)]

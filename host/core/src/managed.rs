@@ -26,7 +26,7 @@ pub fn entry<'a>(object: &'a Value, manager: &str, subresource: Option<&str>) ->
 }
 
 /// The parts of metadata that identify the object.
-const NAMING: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
+pub(crate) const NAMING: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
 /// Whether `entry` (a fieldsV1 document) covers every leaf of `object` as it was sent. `apiVersion`, `kind`, and the parts of
 /// metadata that name an object are never in managed fields.

@@ -142,6 +142,17 @@ pub(crate) fn json_bytes(value: &(impl Serialize + ?Sized)) -> usize {
     count.0
 }
 
+/// The texts and numbers of a value.
+pub(crate) fn texts(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Null | Value::Bool(_) => {}
+        Value::String(text) => found.push(text.clone()),
+        Value::Number(number) => found.push(number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Value::Object(fields) => fields.values().for_each(|value| texts(value, found)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

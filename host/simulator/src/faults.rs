@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+pub use pintle_core::view::unshowable::Change;
 use serde_json::Value;
 
 use crate::{Failure, User};
@@ -148,28 +149,6 @@ pub struct StreamSeen {
     pub client: String,
     /// The kind's name in paths.
     pub resource: String,
-}
-
-/// The type of a watch event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
-    /// The object is new, or new to the watch's selector.
-    Added,
-    /// The object changed.
-    Modified,
-    /// The object is gone, or no longer selected.
-    Deleted,
-}
-
-impl Change {
-    /// The name in events.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Added => "ADDED",
-            Self::Modified => "MODIFIED",
-            Self::Deleted => "DELETED",
-        }
-    }
 }
 
 /// An event that a watch is about to send.

@@ -81,7 +81,7 @@ pub(super) fn cleaned_event(event: Event) -> Event {
 }
 
 /// One CamelCase word, as the API has it for types and reasons.
-fn is_word(text: &str) -> bool {
+pub(crate) fn is_word(text: &str) -> bool {
     text.len() <= REASON_BYTES_MAX
         && text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.chars().all(|letter| letter.is_ascii_alphanumeric())

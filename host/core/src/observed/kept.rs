@@ -59,24 +59,12 @@ impl Uid {
 
     /// A uid from its text.
     pub fn new(text: &str) -> Self {
-        Self::uuid(text.as_bytes()).map_or_else(|| Self::Other(text.into()), Self::Uuid)
+        Self::uuid(text).map_or_else(|| Self::Other(text.into()), Self::Uuid)
     }
 
-    fn uuid(text: &[u8]) -> Option<[u8; 16]> {
-        if text.len() != 36 || Self::HYPHENS.iter().any(|at| text.get(*at) != Some(&b'-')) {
-            return None;
-        }
-        let digits = text.iter().enumerate().filter(|(at, _)| !Self::HYPHENS.contains(at));
-        let mut bytes = [0; 16];
-        for (index, (_, digit)) in digits.enumerate() {
-            let value = match digit {
-                b'0'..=b'9' => digit - b'0',
-                b'a'..=b'f' => digit - b'a' + 10,
-                _ => return None,
-            };
-            *bytes.get_mut(index / 2)? |= if index % 2 == 0 { value << 4 } else { value };
-        }
-        Some(bytes)
+    fn uuid(text: &str) -> Option<[u8; 16]> {
+        let has_hyphens = Self::HYPHENS.iter().all(|at| text.as_bytes().get(*at) == Some(&b'-'));
+        if has_hyphens { unhex(&text.replace('-', "")) } else { None }
     }
 
     /// The bytes that it takes beside itself.
@@ -377,12 +365,12 @@ impl Desired {
     }
 }
 
-/// The bytes of 64 digits in lower-case hex.
-fn unhex(text: &str) -> Option<[u8; 32]> {
-    if text.len() != 64 {
+/// The bytes of digits in lower-case hex, if there are so many.
+fn unhex<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
+    if text.len() != 2 * BYTES {
         return None;
     }
-    let mut bytes = [0; 32];
+    let mut bytes = [0; BYTES];
     for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
         for digit in digits {
             let value = match digit {

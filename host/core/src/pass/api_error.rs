@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use pintle_wit::{Cause, ObjectRef};
 
-use crate::reasons;
+use crate::{gate::is_word, reasons};
 
 /// How a request failed: the error of the API server, or of the connection to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,13 +112,6 @@ impl ApiError {
             _ => reasons::API_ERROR.into(),
         }
     }
-}
-
-/// Whether the API takes this as a reason: one CamelCase word.
-pub(super) fn is_word(reason: &str) -> bool {
-    reason.len() <= 128
-        && reason.starts_with(|first: char| first.is_ascii_alphabetic())
-        && reason.chars().all(|letter| letter.is_ascii_alphanumeric())
 }
 
 impl fmt::Display for ApiError {

@@ -2,9 +2,10 @@
 
 use pintle_wit::ObjectRef;
 
-use super::{Pass, answer::ChildState, api_error::is_word, key::Key};
+use super::{Pass, answer::ChildState, key::Key};
 use crate::{
     conditions::{self, Blocker},
+    gate::is_word,
     object,
     observed::Observed,
     readiness::Ready,
@@ -59,14 +60,9 @@ impl Pass {
             let reason = if error.code == 409 { reasons::PATCH_CONFLICT.into() } else { error.reason_word() };
             add(&word(&reason, reasons::PATCH_REFUSED), message, !error.depends_on_others());
         }
-        blockers.extend(self.eviction_blocker());
-        let mut add = |reason: &str, message: String, terminal: bool| {
-            blockers.push(Blocker {
-                reason: reason.into(),
-                message: conditions::message(&message),
-                terminal,
-            });
-        };
+        if let Some((reason, message)) = self.eviction_blocker() {
+            add(&reason, message, false);
+        }
         if let Some(answer) = &self.answer {
             for state in &answer.states {
                 if let ChildState::Held(message) = state {

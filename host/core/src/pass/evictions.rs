@@ -16,7 +16,7 @@ use super::{
     flow::{Awaited, Flow},
     recorded,
 };
-use crate::{conditions::Blocker, object, reasons};
+use crate::{object, reasons};
 
 /// How long an eviction waits for a replacement that nobody creates, for instance because the workload was scaled down.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
@@ -84,18 +84,16 @@ impl Pass {
     }
 
     /// Why evictions are blocked, for the status.
-    pub(super) fn eviction_blocker(&self) -> Option<Blocker> {
+    pub(super) fn eviction_blocker(&self) -> Option<(String, String)> {
         let open = self.open_evictions();
         let first = open.first()?;
-        let (reason, message) = match (&self.memory.evicted.blocked, self.replacement_missing()) {
-            (_, Some(what)) => (
+        match (&self.memory.evicted.blocked, self.replacement_missing()) {
+            (_, Some(what)) => Some((
                 reasons::EVICTION_WAITING.into(),
                 format!("Pod {} is to be evicted, and waits: {what}", first.name),
-            ),
-            (Some(blocked), None) => blocked.clone(),
-            (None, None) => return None,
-        };
-        Some(Blocker { reason, message: crate::conditions::message(&message), terminal: false })
+            )),
+            (blocked, None) => blocked.clone(),
+        }
     }
 
     /// Evicts the Pods that may be evicted now. The status was written before.

@@ -7,7 +7,10 @@ use pintle_wit::names::ANNOTATION_DESIRED;
 use serde_json::{Map, Value};
 
 use super::FieldChange;
-use crate::{managed::is_item, number, quantity};
+use crate::{
+    managed::{NAMING, is_item},
+    number, quantity,
+};
 
 /// What differs, and the two sides as far as they are compared.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,9 +56,6 @@ fn without_hash(sent: &Value) -> Value {
 
 /// The two sides of a field; none where it is not compared.
 type Sides = (Option<Value>, Option<Value>);
-
-/// What names an object, and is in no managed fields.
-const NAMING: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
 /// What identifies an item of a list of objects, in the kinds of Kubernetes, where no managed fields say it.
 const ITEM_KEYS: [&str; 8] = ["name", "containerPort", "port", "mountPath", "uid", "type", "key", "ip"];

@@ -14,7 +14,10 @@ use serde_json::{Map, Number, Value};
 
 use self::known::{BYTES_MIN, Known};
 use super::{Marks, is_secret};
-use crate::{desired::SealingKey, object};
+use crate::{
+    desired::SealingKey,
+    object::{self, texts},
+};
 
 /// Letters in the place of a text, which any guest and most rules of a schema take. They are base64 too.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
@@ -265,17 +268,6 @@ impl Mask {
 fn entries<'a>(secret: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
     let entries = secret.get(field).and_then(Value::as_object);
     entries.into_iter().flat_map(Map::values).filter_map(Value::as_str)
-}
-
-/// The texts and numbers of a value.
-fn texts(value: &Value, found: &mut Vec<String>) {
-    match value {
-        Value::Null | Value::Bool(_) => {}
-        Value::String(text) => found.push(text.clone()),
-        Value::Number(number) => found.push(number.to_string()),
-        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
-        Value::Object(fields) => fields.values().for_each(|value| texts(value, found)),
-    }
 }
 
 /// A text as it stands in a text of JSON.

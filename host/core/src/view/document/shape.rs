@@ -4,7 +4,10 @@ use pintle_wit::{Cause, views::Document};
 use serde_json::{Map, Value, json};
 
 use super::problem::Refusal;
-use crate::view::{BackingObject, Lens, Served};
+use crate::{
+    object::texts,
+    view::{BackingObject, Lens, Served},
+};
 
 /// The shortest text that is looked for in messages because it is a secret. A shorter one would stand in every message.
 const SECRET_BYTES_MIN: usize = 4;
@@ -233,16 +236,6 @@ impl Secrets {
     pub fn hidden(&self, text: &str) -> String {
         let long = self.values.iter().filter(|value| value.len() >= SECRET_BYTES_MIN);
         long.fold(text.to_owned(), |text, value| text.replace(value.as_str(), "<hidden>"))
-    }
-}
-
-fn texts(value: &Value, found: &mut Vec<String>) {
-    match value {
-        Value::Null | Value::Bool(_) => {}
-        Value::String(text) => found.push(text.clone()),
-        Value::Number(number) => found.push(number.to_string()),
-        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
-        Value::Object(fields) => fields.values().for_each(|value| texts(value, found)),
     }
 }
 

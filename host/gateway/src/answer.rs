@@ -391,9 +391,7 @@ fn described(
     let of = |content: Value| Document::of(&content);
     let (content_type, document) = match target {
         Target::Groups => match Discovery::negotiate(accepted)? {
-            form @ Discovery::Aggregated(version) => {
-                (form.content_type(), of(discovery::aggregated(version, &served)))
-            }
+            form @ Discovery::Aggregated => (form.content_type(), of(discovery::aggregated(&served))),
             form @ Discovery::Plain => (form.content_type(), of(discovery::group_list(&served))),
         },
         Target::Group(group) => {

@@ -57,19 +57,10 @@ pub enum Include {
 /// The form of discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discovery {
-    /// All groups with their resources at once, in this version.
-    Aggregated(DiscoveryVersion),
+    /// All groups with their resources at once.
+    Aggregated,
     /// The path's own document.
     Plain,
-}
-
-/// A version of the group `apidiscovery.k8s.io`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DiscoveryVersion {
-    /// `v2`.
-    V2,
-    /// `v2beta1`, for servers before 1.30.
-    V2Beta1,
 }
 
 /// How a body is written.
@@ -153,12 +144,7 @@ impl Discovery {
     pub fn negotiate(accept: Option<&str>) -> Result<Self, Status> {
         let form = first(accept, |clause| match clause.converted() {
             None => Some(Self::Plain),
-            Some(("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")) => {
-                Some(Self::Aggregated(DiscoveryVersion::V2))
-            }
-            Some(("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2beta1")) => {
-                Some(Self::Aggregated(DiscoveryVersion::V2Beta1))
-            }
+            Some(("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")) => Some(Self::Aggregated),
             Some(_) => None,
         });
         form.ok_or_else(|| Status::not_acceptable(&[JSON]))
@@ -167,23 +153,8 @@ impl Discovery {
     /// The media type of the answer. The aggregator takes an answer for aggregated discovery only if it says so.
     pub fn content_type(self) -> &'static str {
         match self {
-            Self::Aggregated(DiscoveryVersion::V2) => {
-                "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-            }
-            Self::Aggregated(DiscoveryVersion::V2Beta1) => {
-                "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
-            }
+            Self::Aggregated => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
             Self::Plain => JSON,
-        }
-    }
-}
-
-impl DiscoveryVersion {
-    /// Group and version, as an object has them.
-    pub fn api_version(self) -> &'static str {
-        match self {
-            Self::V2 => "apidiscovery.k8s.io/v2",
-            Self::V2Beta1 => "apidiscovery.k8s.io/v2beta1",
         }
     }
 }
@@ -389,11 +360,9 @@ mod tests {
     fn discovery_is_aggregated_for_whoever_can_read_it() {
         let of = |accept: &str| Discovery::negotiate(Some(accept)).expect("it can be served");
         let aggregator = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
-        assert_eq!(of(aggregator), Discovery::Aggregated(DiscoveryVersion::V2));
+        assert_eq!(of(aggregator), Discovery::Aggregated);
         let shuffled = "application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io;profile=nopeer";
-        assert_eq!(of(shuffled), Discovery::Aggregated(DiscoveryVersion::V2));
-        let old = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
-        assert_eq!(of(old).content_type(), old);
+        assert_eq!(of(shuffled), Discovery::Aggregated);
         assert_eq!(of("application/json").content_type(), "application/json");
         assert_eq!(of("application/vnd.kubernetes.protobuf,*/*"), Discovery::Plain);
         assert_eq!(Discovery::negotiate(None), Ok(Discovery::Plain));

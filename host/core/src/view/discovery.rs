@@ -7,10 +7,10 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use serde_json::{Map, Value, json};
 
-use super::{accept::DiscoveryVersion, served::Served};
+use super::served::Served;
 
 /// `GET /apis`, aggregated: all groups with all their resources.
-pub fn aggregated(version: DiscoveryVersion, served: &[&Served]) -> Value {
+pub fn aggregated(served: &[&Served]) -> Value {
     let items: Vec<Value> = groups(served)
         .iter()
         .map(|(group, versions)| {
@@ -22,7 +22,7 @@ pub fn aggregated(version: DiscoveryVersion, served: &[&Served]) -> Value {
         })
         .collect();
     json!({
-        "kind": "APIGroupDiscoveryList", "apiVersion": version.api_version(), "metadata": {}, "items": items,
+        "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,
     })
 }
 
@@ -44,13 +44,7 @@ pub fn group(served: &[&Served], group: &str) -> Option<Value> {
 
 /// `GET /apis/<group>/<version>`: its resources. None: there is no such version.
 pub fn resource_list(served: &[&Served], api_version: &str) -> Option<Value> {
-    let mut resources: Vec<&Served> =
-        served.iter().copied().filter(|served| served.api_version == api_version).collect();
-    if resources.is_empty() {
-        return None;
-    }
-    resources.sort_by_key(|served| &served.plural);
-    let resources: Vec<Value> = resources
+    let resources: Vec<Value> = of_version(served, api_version)?
         .iter()
         .map(|served| {
             let resource = json!({
@@ -63,6 +57,14 @@ pub fn resource_list(served: &[&Served], api_version: &str) -> Option<Value> {
     Some(json!({
         "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": resources,
     }))
+}
+
+/// What is served in a version, in the order of its names. None: there is no such version.
+pub(super) fn of_version<'a>(served: &[&'a Served], api_version: &str) -> Option<Vec<&'a Served>> {
+    let mut resources: Vec<&Served> =
+        served.iter().copied().filter(|served| served.api_version == api_version).collect();
+    resources.sort_by_key(|served| &served.plural);
+    (!resources.is_empty()).then_some(resources)
 }
 
 fn aggregated_resource(served: &Served) -> Value {
@@ -191,7 +193,7 @@ mod tests {
         let served = [&farm[0], &farm[1]];
         let kind = |kind: &str| json!({"group": "farm.example.com", "version": "v1alpha", "kind": kind});
         assert_eq!(
-            aggregated(DiscoveryVersion::V2, &served),
+            aggregated(&served),
             json!({
                 "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {},
                 "items": [{
@@ -214,11 +216,9 @@ mod tests {
                 }],
             })
         );
-        let old = aggregated(DiscoveryVersion::V2Beta1, &served);
-        assert_eq!(old["apiVersion"], "apidiscovery.k8s.io/v2beta1");
-        let cluster = aggregated(DiscoveryVersion::V2, &[&farm[3]]);
+        let cluster = aggregated(&[&farm[3]]);
         assert_eq!(cluster["items"][0]["versions"][0]["resources"][0]["scope"], "Cluster");
-        assert_eq!(aggregated(DiscoveryVersion::V2, &[])["items"], json!([]));
+        assert_eq!(aggregated(&[])["items"], json!([]));
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
         let farm = farm();
         let forth: Vec<&Served> = farm.iter().collect();
         let back: Vec<&Served> = farm.iter().rev().collect();
-        assert_eq!(aggregated(DiscoveryVersion::V2, &forth), aggregated(DiscoveryVersion::V2, &back));
+        assert_eq!(aggregated(&forth), aggregated(&back));
         assert_eq!(group_list(&forth), group_list(&back));
     }
 

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     accept::{JSON, PATCHES, YAML},
+    discovery::of_version,
     etag::Etag,
     served::{Served, Verb},
 };
@@ -71,12 +72,7 @@ pub fn root(served: &[&Served]) -> Value {
 
 /// `GET /openapi/v3/apis/<group>/<version>`: the document of a version. None: there is no such version.
 pub fn document(served: &[&Served], api_version: &str) -> Option<Value> {
-    let mut resources: Vec<&Served> =
-        served.iter().copied().filter(|served| served.api_version == api_version).collect();
-    if resources.is_empty() {
-        return None;
-    }
-    resources.sort_by_key(|served| &served.plural);
+    let resources = of_version(served, api_version)?;
     let mut paths = Map::new();
     let mut schemas = PARTS["schemas"].as_object().cloned().unwrap_or_default();
     for served in resources {

@@ -9,7 +9,7 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams},
 };
-use pintle_core::view::{accept::DiscoveryVersion, discovery, etag::Etag};
+use pintle_core::view::{discovery, etag::Etag};
 use pintle_kubernetes::REQUEST_TIMEOUT;
 use pintle_runtime::clock;
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ impl Registration {
         // Before there is one, and with a certificate from files, it stays as it is.
         let is_trusted = bundle.is_empty() || service.trusts == bundle;
         let served = directory.served(Some(&service.group));
-        let tag = Etag::of(&discovery::aggregated(DiscoveryVersion::V2, &served));
+        let tag = Etag::of(&discovery::aggregated(&served));
         let hash = tag.hash().chars().take(16).collect::<String>();
         if is_trusted && service.discovery.as_ref() == Some(&hash) {
             return Ok(Duration::MAX);

@@ -61,21 +61,17 @@ pub(crate) struct Control {
 /// Tells people in Events.
 type Recorder = kube::runtime::events::Recorder;
 
-/// What a control loop is made of.
-pub(crate) struct Setup {
-    pub(crate) client: Client,
-    pub(crate) spawner: Spawner,
-    pub(crate) loader: Arc<Loader>,
-    pub(crate) identity: String,
-    /// The gateway's own Service: its namespace and name.
-    pub(crate) own: (String, String),
-    pub(crate) directory: watch::Sender<Option<Arc<Directory>>>,
-    pub(crate) bundle: watch::Receiver<String>,
-}
-
 impl Control {
-    pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { client, spawner, loader, identity, own, directory, bundle } = setup;
+    /// A control loop. `own` is the gateway's own Service: its namespace and name.
+    pub(crate) fn new(
+        client: Client,
+        spawner: Spawner,
+        loader: Loader,
+        identity: String,
+        own: (String, String),
+        directory: watch::Sender<Option<Arc<Directory>>>,
+        bundle: watch::Receiver<String>,
+    ) -> Self {
         let woken = Arc::new(Notify::new());
         let reporter = kube::runtime::events::Reporter {
             controller: pintle_api::GATEWAY_SERVICE.into(),
@@ -84,7 +80,7 @@ impl Control {
         Self {
             recorder: Recorder::new(client.clone(), reporter),
             objects: Objects::follow(&client, &spawner, &woken),
-            loads: Loads::new(loader, spawner.clone(), woken),
+            loads: Loads::new(Arc::new(loader), spawner.clone(), woken),
             registration: Registration::new(client.clone(), own.clone(), bundle),
             world: World { own, ..World::default() },
             cluster: Cluster::new(client),

@@ -16,7 +16,7 @@ use tracing::warn;
 
 use crate::{
     answer::Gateway,
-    control::{Control, Setup},
+    control::Control,
     identity::{Authentication, CONFIG_MAP, CONFIG_MAP_NAMESPACE},
     metrics::Metrics,
     show::{CallViews, Guests},
@@ -62,9 +62,8 @@ impl Host {
             directory_of,
             authentication_of,
         );
-        let loader = Arc::new(loader);
-        let setup = Setup { client, spawner: spawner.clone(), loader, identity, own, directory, bundle };
-        spawner.spawn_lasting(Control::new(setup).run());
+        let control = Control::new(client, spawner.clone(), loader, identity, own, directory, bundle);
+        spawner.spawn_lasting(control.run());
         Arc::new(gateway)
     }
 }

@@ -7,7 +7,7 @@ use http::StatusCode;
 use pintle_core::view::{
     BackingObject, Lens, Source, Status,
     accept::{Asked, Form},
-    query::GetOptions,
+    query,
     table::Row,
     target::Objects,
 };
@@ -38,9 +38,9 @@ impl Parts {
     /// An object.
     pub(crate) async fn get(&self, call: &Call<'_>, target: &Objects, name: &str) -> Result<Reply, Status> {
         let form = Form::negotiate(call.accept(), Asked::Object, call.query.first("includeObject"))?;
-        let options = GetOptions::read(&call.query)?;
+        let options = query::of_get(&call.query)?;
         let accept = if matches!(form, Form::Metadata) { METADATA } else { OBJECT };
-        let object = self.current(call, target, name, accept, options.backing()).await?;
+        let object = self.current(call, target, name, accept, options).await?;
         self.show_in(call.resource, form, &object, StatusCode::OK).await
     }
 

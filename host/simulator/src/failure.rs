@@ -2,7 +2,7 @@
 
 use pintle_core::view::status::{Details, MODIFIED, Status, fault};
 use pintle_wit::Cause;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// A request that was refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct Failure {
     /// The HTTP status code, 400 to 599.
     pub code: u16,
     /// The machine-readable reason, for instance `NotFound`. Empty for an unexpected error of the API server.
-    pub reason: String,
+    pub reason: &'static str,
     /// What happened, in words.
     pub message: String,
     /// What it is about: the group, the plural of the kind (for an invalid object, the kind), and the name.
@@ -23,8 +23,8 @@ pub struct Failure {
 
 impl Failure {
     /// A failure without causes.
-    pub fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
-        Self { code, reason: reason.into(), message: message.into(), ..Self::default() }
+    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), ..Self::default() }
     }
 
     /// The failure for a status code, in the API server's own words. [`Faults`](crate::Faults) use it.
@@ -87,27 +87,12 @@ impl Failure {
 
     /// The Status in the body of a reply, or in an `ERROR` event.
     pub fn to_status(&self) -> Value {
-        let mut status = json!({
-            "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
-            "code": self.code, "message": self.message,
-        });
-        if !self.reason.is_empty() {
-            status["reason"] = self.reason.as_str().into();
-        }
-        if let Some([group, kind, name]) = self.about.as_deref() {
-            status["details"] = json!({"name": name, "group": group, "kind": kind});
-        }
-        if !self.causes.is_empty() {
-            status["details"]["causes"] = self
-                .causes
-                .iter()
-                .map(|cause| json!({"field": cause.field, "reason": cause.reason, "message": cause.message}))
-                .collect();
-        }
-        if let Some(seconds) = self.retry_after_seconds {
-            status["details"]["retryAfterSeconds"] = seconds.into();
-        }
-        status
+        let [group, kind, name] = self.about.as_deref().cloned().unwrap_or_default();
+        let causes = self.causes.clone();
+        let retry_after_seconds = self.retry_after_seconds;
+        let details = Details { group, kind, name, causes, retry_after_seconds, ..Details::default() };
+        let (reason, message) = (self.reason, self.message.clone());
+        Status { code: self.code, reason, message, details: Box::new(details) }.to_value()
     }
 }
 
@@ -120,6 +105,6 @@ impl From<Status> for Failure {
         let Status { code, reason, message, details } = status;
         let Details { group, kind, name, causes, retry_after_seconds, .. } = *details;
         let about = (!kind.is_empty()).then(|| Box::new([group, kind, name]));
-        Self { code, reason: reason.into(), message, about, causes, retry_after_seconds }
+        Self { code, reason, message, about, causes, retry_after_seconds }
     }
 }

@@ -75,26 +75,13 @@ impl Query {
     }
 }
 
-/// The options of a get.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GetOptions {
-    /// The version that the object must at least have.
-    pub version: Sent,
-}
-
-impl GetOptions {
-    /// Reads the options.
-    ///
-    /// # Errors
-    /// 400 for what is no version.
-    pub fn read(query: &Query) -> Result<Self, Status> {
-        Ok(Self { version: query.version()? })
-    }
-
-    /// The same for the backing kind.
-    pub fn backing(&self) -> Pairs {
-        version_of_state(&self.version).into_iter().map(|version| pair("resourceVersion", version)).collect()
-    }
+/// The options of a get for the backing kind: the version that the object must at least have.
+///
+/// # Errors
+/// 400 for what is no version.
+pub fn of_get(query: &Query) -> Result<Pairs, Status> {
+    let version = query.version()?;
+    Ok(version_of_state(&version).into_iter().map(|version| pair("resourceVersion", version)).collect())
 }
 
 /// The version of the backing kind that a state must at least have. What another epoch showed of an object is not older for that, and
@@ -142,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_get_asks_for_a_state_that_is_not_older() {
-        let backing = |text: &str| GetOptions::read(&query(text)).map(|options| options.backing());
+        let backing = |text: &str| of_get(&query(text));
         assert_eq!(backing("pretty=true"), Ok(vec![]));
         assert_eq!(backing("resourceVersion=0"), Ok(vec![pair("resourceVersion", "0")]));
         assert_eq!(backing("resourceVersion=77000042"), Ok(vec![pair("resourceVersion", "77")]));

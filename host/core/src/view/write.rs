@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{
     BackingObject, Lens,
     metadata::{self, Ignored},
+    status::fault,
 };
 
 /// A write of a backing object.
@@ -48,11 +49,10 @@ impl Lens {
                 Some(name) => {
                     metadata.insert(key.into(), name.into());
                 }
-                None => causes.push(invalid(
-                    &format!("metadata.{key}"),
-                    &format!("{name:?}"),
-                    &format!("must begin with {:?}, and go on", self.names.prefix.as_str()),
-                )),
+                None => {
+                    let why = format!("must begin with {:?}, and go on", self.names.prefix.as_str());
+                    causes.push(fault::invalid(&format!("metadata.{key}"), name, &why));
+                }
             }
         }
         if let Some(namespace) = given.get("namespace") {
@@ -187,11 +187,6 @@ impl Lens {
 fn required_label(key: &str, value: &str) -> Cause {
     let message = format!("objects of this view have the label {key}={value}");
     Cause { reason: "FieldValueInvalid".into(), field: format!("metadata.labels[{key}]"), message }
-}
-
-fn invalid(field: &str, value: &str, why: &str) -> Cause {
-    let message = format!("Invalid value: {value}: {why}");
-    Cause { reason: "FieldValueInvalid".into(), field: field.into(), message }
 }
 
 fn owners(metadata: &Map<String, Value>) -> Value {

@@ -7,20 +7,11 @@ use pintle_engine::MODULE_BYTES_MAX;
 use pintle_kubernetes::{Cluster, builtin};
 use pintle_wit::{Failure, ObjectRef};
 
-/// Where the bytes of a module are.
-#[derive(Clone, Copy)]
-pub(crate) enum Source<'a> {
-    /// In ConfigMaps of the cluster.
-    ConfigMaps(&'a ConfigMapSource),
-}
-
-impl<'a> Source<'a> {
-    /// The source that a Module names.
-    pub(crate) fn of(source: &'a ModuleSource) -> Result<Self, Failure> {
-        source.config_map.as_ref().map(Self::ConfigMaps).ok_or_else(|| {
-            Failure::terminal(reasons::SOURCE_MISSING, "the source names no ConfigMap").at("spec.source")
-        })
-    }
+/// The ConfigMaps of the cluster that a Module names.
+pub(crate) fn source_of(source: &ModuleSource) -> Result<&ConfigMapSource, Failure> {
+    source.config_map.as_ref().ok_or_else(|| {
+        Failure::terminal(reasons::SOURCE_MISSING, "the source names no ConfigMap").at("spec.source")
+    })
 }
 
 /// Fetches the bytes of a Module as the host does: the command line reads a module in a cluster by the same code. They are not verified
@@ -29,20 +20,14 @@ impl<'a> Source<'a> {
 /// # Errors
 /// The reasons that begin with `Source`.
 pub async fn module_bytes(cluster: &Cluster, source: &ModuleSource) -> Result<Vec<u8>, Failure> {
-    bytes(cluster, Source::of(source)?).await
+    bytes(cluster, source_of(source)?).await
 }
 
 /// Fetches the bytes. They are not verified yet.
 ///
 /// # Errors
 /// The reasons that begin with `Source`.
-pub(crate) async fn bytes(cluster: &Cluster, source: Source<'_>) -> Result<Vec<u8>, Failure> {
-    match source {
-        Source::ConfigMaps(source) => from_config_maps(cluster, source).await,
-    }
-}
-
-async fn from_config_maps(cluster: &Cluster, source: &ConfigMapSource) -> Result<Vec<u8>, Failure> {
+pub(crate) async fn bytes(cluster: &Cluster, source: &ConfigMapSource) -> Result<Vec<u8>, Failure> {
     let config_maps = builtin("v1", "ConfigMap", "configmaps", true);
     let mut bytes = Vec::new();
     for name in source.names() {

@@ -3,7 +3,7 @@
 use std::{pin::pin, sync::Arc};
 
 use futures::FutureExt;
-use pintle_api::ModuleSpec;
+use pintle_api::{ConfigMapSource, ModuleSpec};
 use pintle_core::reasons;
 use pintle_engine::{CallLimits, Compiler, Digest, Engine, Job, Module};
 use pintle_kubernetes::Cluster;
@@ -15,7 +15,7 @@ use tracing::debug;
 use crate::{
     budget::{Budget, Purpose},
     compilers::{Compilers, Place},
-    fetch::{self, Source},
+    fetch,
     grants::Need,
     report::{Limit, Report},
 };
@@ -27,7 +27,7 @@ const FETCHES_AT_ONCE: usize = 2;
 pub struct Order<'a> {
     module: &'a str,
     digest: Digest,
-    source: Source<'a>,
+    source: &'a ConfigMapSource,
     counted_for: String,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Order<'a> {
             Failure::terminal(reasons::DIGEST_MISMATCH, "the digest is not sha256: and 64 hex digits")
                 .at("spec.digest")
         })?;
-        Ok(Self { module, digest, source: Source::of(&spec.source)?, counted_for })
+        Ok(Self { module, digest, source: fetch::source_of(&spec.source)?, counted_for })
     }
 }
 
@@ -57,7 +57,7 @@ struct Work<'a> {
 enum Bytes<'a> {
     Here(Arc<Vec<u8>>),
     /// They are fetched again when there is a place to compile them in.
-    At(Source<'a>),
+    At(&'a ConfigMapSource),
 }
 
 /// Gets Modules ready to be called. A process has one.
@@ -128,7 +128,7 @@ impl Loader {
         compilers: &Arc<Compilers>,
         work: &Work<'_>,
         bytes: Arc<Vec<u8>>,
-        source: Option<Source<'_>>,
+        source: Option<&ConfigMapSource>,
     ) -> Result<Module, Failure> {
         let mut bytes = Bytes::Here(bytes);
         loop {
@@ -151,7 +151,7 @@ impl Loader {
             };
             let here = match &bytes {
                 Bytes::Here(bytes) => Arc::clone(bytes),
-                Bytes::At(source) => Arc::new(fetch::bytes(&self.cluster, *source).await?),
+                Bytes::At(source) => Arc::new(fetch::bytes(&self.cluster, source).await?),
             };
             let (loaded, was_too_slow) = self.compile_in(compilers, place, work, here).await?;
             if !was_too_slow {

@@ -71,21 +71,6 @@ impl Columns {
         Ok(Self { columns: read, definitions: definitions.into() })
     }
 
-    /// The Table of a list. Its metadata are those of the list: `resourceVersion`, `continue`, `remainingItemCount`.
-    pub fn list(
-        &self,
-        include: Include,
-        metadata: Map<String, Value>,
-        rows: &[Row<'_>],
-        now: Timestamp,
-    ) -> Value {
-        let rows = rows.iter().map(|row| self.row(include, row, now)).collect();
-        let column_definitions = &self.definitions;
-        let table = Table { kind: "Table", api_version: META, metadata, column_definitions, rows };
-        // What has text keys alone cannot fail to become a value.
-        serde_json::to_value(table).unwrap_or_default()
-    }
-
     /// What stands before the rows of the Table of a list, as JSON. Behind them stands [`super::item::list_end`].
     pub fn list_begin(&self) -> String {
         let (api_version, definitions) = (Value::from(META), &self.definitions);
@@ -247,10 +232,16 @@ mod tests {
             .collect()
     }
 
+    fn list(columns: &Columns, metadata: &Map<String, Value>, rows: &str) -> Value {
+        let (begin, end) = (columns.list_begin(), super::super::item::list_end(metadata));
+        serde_json::from_str(&format!("{begin}{rows}{end}")).expect("JSON")
+    }
+
     #[test]
     fn a_list_has_a_row_for_each_object_and_the_metadata_of_the_list() {
         let dolly = dolly();
-        let table = columns().list(Include::Metadata, metadata(), &[Row::Shown(&dolly)], now());
+        let row = columns().row_json(Include::Metadata, &Row::Shown(&dolly), now());
+        let table = list(&columns(), &metadata(), &row);
         assert_eq!((&table["kind"], &table["apiVersion"]), (&json!("Table"), &json!("meta.k8s.io/v1")));
         assert_eq!(table["metadata"], json!({"resourceVersion": "9000042", "continue": "x"}));
         assert_eq!(
@@ -262,17 +253,13 @@ mod tests {
                 },
             }])
         );
-        let (begin, end) = (columns().list_begin(), super::super::item::list_end(&metadata()));
-        let row = columns().row_json(Include::Metadata, &Row::Shown(&dolly), now());
-        let in_parts: Value = serde_json::from_str(&format!("{begin}{row}{end}")).expect("JSON");
-        assert_eq!(in_parts, table);
-        let empty = columns().list(Include::Object, Map::new(), &[], now());
+        let empty = list(&columns(), &Map::new(), "");
         assert_eq!((&empty["rows"], &empty["apiVersion"]), (&json!([]), &json!("meta.k8s.io/v1")));
     }
 
     #[test]
     fn columns_are_the_name_those_of_the_view_and_the_age() {
-        let table = columns().list(Include::None, Map::new(), &[], now());
+        let table = list(&columns(), &Map::new(), "");
         let definitions = table["columnDefinitions"].as_array().expect("a list");
         let of =
             |field: &str| definitions.iter().map(|definition| definition[field].clone()).collect::<Value>();
@@ -286,7 +273,7 @@ mod tests {
     #[test]
     fn a_view_may_have_an_age_of_its_own() {
         let age = [Column::new("AGE", ColumnType::Date, ".spec.born")];
-        let table = Columns::new(&age).expect("read").list(Include::None, Map::new(), &[], now());
+        let table = list(&Columns::new(&age).expect("read"), &Map::new(), "");
         assert_eq!(table["columnDefinitions"].as_array().map(Vec::len), Some(2));
     }
 

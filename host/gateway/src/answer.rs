@@ -31,7 +31,6 @@ use crate::{
     documents::Documents,
     events::Events,
     identity::{Authentication, User},
-    known::Known,
     metrics::Metrics,
     reply::{self, RETRY_SECONDS, Reply},
     reviews::{Reviewer, Reviews, Turn},
@@ -62,7 +61,6 @@ pub(crate) struct Parts {
     pub(crate) guests: Arc<Guests>,
     pub(crate) spawner: Spawner,
     pub(crate) made: Events,
-    pub(crate) known: Known,
 }
 
 impl Parts {
@@ -148,7 +146,7 @@ impl<R: Reviews> Gateway<R> {
         authentication: watch::Receiver<Option<Arc<Authentication>>>,
     ) -> Self {
         let guests = Arc::new(guests);
-        let parts = Parts { upstream, guests, spawner, made: Events::default(), known: Known::default() };
+        let parts = Parts { upstream, guests, spawner, made: Events::default() };
         Self {
             reviewer: Reviewer::new(reviews),
             parts: Arc::new(parts),

@@ -1,15 +1,12 @@
 //! Deletes: of one object, and of all that selectors choose. They never call a guest, so that a broken one holds up neither garbage collection
 //! nor the end of a namespace.
 
-use std::sync::Arc;
-
-use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use pintle_core::{
     bulk::Bulk,
     view::{
-        BackingObject, Source, Status,
+        Source, Status,
         accept::JSON,
         query::{DeleteOptions, ListOptions, pinned},
         target::Objects,
@@ -22,7 +19,6 @@ use serde_json::Value;
 use crate::{
     answer::{Call, Parts},
     items::{Items, NoList},
-    known::{self, Extent},
     list::not_complete,
     read::{METADATA, METADATA_OF_ALL, is_selected, read_object},
     reply::{self, Reply},
@@ -46,31 +42,24 @@ impl Parts {
         let answer = if lens.served.selector.is_empty() {
             self.upstream.done(deletion(call, path, &options), lens).await?
         } else {
-            let last = self.last(call, target, name, Extent::Metadata);
-            let last = last.filter(|last| !asked.names_version() && asked.is_of(lens, last));
-            self.delete_selected(call, target, name, &options, last).await?
+            self.delete_selected(call, target, name, &options).await?
         };
-        self.saw_deleted(call, target, backing, &asked, &answer.body);
         Ok(success(call, name, &asked, &answer.body, answer.warnings))
     }
 
-    /// Deletes an object, unless it lacks the labels of the selector: at the version at which it was seen, or else looked at.
+    /// Deletes an object, unless it lacks the labels of the selector: at the version at which it was looked at.
     async fn delete_selected(
         &self,
         call: &Call<'_>,
         target: &Objects,
         name: &str,
         options: &Value,
-        mut last: Option<Arc<BackingObject>>,
     ) -> Result<Answer, Status> {
         let lens = &call.resource.lens;
         let until = clock::monotonic() + REQUEST_TIMEOUT;
         let mut backoff = Backoff::of_write();
         loop {
-            let current = match last.take() {
-                Some(last) => last,
-                None => Arc::new(self.current(call, target, name, METADATA, Vec::new()).await?),
-            };
+            let current = self.current(call, target, name, METADATA, Vec::new()).await?;
             let (options, is_pinned_here) = pinned(options, &current);
             let path = lens.served.backing.path(target.namespace.as_deref(), Some(current.name()));
             match self.upstream.done(deletion(call, path, &options), lens).await {
@@ -80,23 +69,6 @@ impl Parts {
                 }
                 done => return done,
             }
-        }
-    }
-
-    /// What is known of an object after the answer to its deletion: it is gone, or it is held.
-    fn saw_deleted(
-        &self,
-        call: &Call<'_>,
-        target: &Objects,
-        name: &str,
-        asked: &DeleteOptions,
-        answer: &Bytes,
-    ) {
-        let lens = &call.resource.lens;
-        let object = call.resource.cut.read(answer, Source::Elsewhere).ok();
-        match object.filter(|object| object.name() == name && known::is_stored(object, asked.dry_run)) {
-            Some(object) => self.known.saw(lens, &object, Extent::Metadata),
-            None => self.known.forget(lens, target.namespace.as_deref(), name),
         }
     }
 
@@ -123,7 +95,7 @@ impl Parts {
                 ..Sent::get(upstream::whom(lens, call.user), path, METADATA_OF_ALL)
             };
             for name in self.selected(call, list).await? {
-                match self.delete_selected(call, target, &name, &options, None).await {
+                match self.delete_selected(call, target, &name, &options).await {
                     // Gone is as good as deleted.
                     Err(gone) if gone.code == 404 => {}
                     done => drop(done?),

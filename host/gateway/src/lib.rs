@@ -27,7 +27,6 @@ mod flags;
 mod health;
 mod host;
 pub mod identity;
-mod known;
 mod list;
 mod local;
 pub mod metrics;

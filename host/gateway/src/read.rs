@@ -1,7 +1,5 @@
 //! Gets: the backing kind is asked, and what it answers is shown.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::StatusCode;
 use pintle_core::view::{
@@ -19,7 +17,6 @@ use tracing::{error, warn};
 use crate::{
     answer::{Call, Parts},
     directory::Resource,
-    known::Extent,
     reply::{self, Reply},
     show::Shown,
     upstream::{self, Sent},
@@ -67,30 +64,13 @@ impl Parts {
         };
         let answer = self.upstream.done(sent, lens).await?;
         // Of the metadata alone nothing is shown.
-        let (source, extent) = match accept == OBJECT {
-            true => (Source::Stored, Extent::Whole),
-            false => (Source::Elsewhere, Extent::Metadata),
-        };
+        let source = if accept == OBJECT { Source::Stored } else { Source::Elsewhere };
         let object = read_object(call.resource, &answer.body, source)?;
-        self.known.saw(lens, &object, extent);
         match lens.selects(&object) {
             true => Ok(object),
             // The API server showed the object, and it is not one of this view.
             false => Err(Status::not_found(&lens.served, name)),
         }
-    }
-
-    /// The backing object of an object as it was last seen, for a write that is about that version and no other. None where it must be read
-    /// each time.
-    pub(crate) fn last(
-        &self,
-        call: &Call<'_>,
-        target: &Objects,
-        name: &str,
-        extent: Extent,
-    ) -> Option<Arc<BackingObject>> {
-        let lens = &call.resource.lens;
-        self.known.last(lens, target.namespace.as_deref(), lens.names.backing(name)?, extent)
     }
 
     /// Shows one object in the form that the client wants.

@@ -32,7 +32,6 @@ use crate::{
     admission::Admitted,
     answer::{Call, Parts},
     directory::Resource,
-    known::Extent,
     over::Over,
     read::{METADATA, OBJECT, TableRow, cannot_be_shown, is_selected, read_object},
     reply::{self, Reply},
@@ -249,14 +248,6 @@ impl Watch {
             let object = read_object(&self.resource, &json, source)?;
             if !is_selected(&self.resource, &object) {
                 return Ok(None);
-            }
-            let extent = match self.form {
-                Form::Metadata => Extent::Metadata,
-                _ => Extent::Whole,
-            };
-            match change {
-                Change::Deleted => {}
-                _ => self.parts.known.saw(&self.resource.lens, &object, extent),
             }
             return self.changed(change, &object).await;
         }

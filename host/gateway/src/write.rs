@@ -25,7 +25,6 @@ use crate::{
     answer::{Call, Parts},
     body,
     directory::Resource,
-    known::{self, Extent},
     patching::SentPatch,
     read::{METADATA, OBJECT, cannot_be_shown, in_form},
     reply::{self, Reply},
@@ -79,64 +78,37 @@ impl Parts {
         let mut warnings = Warnings::new();
         let mut written = self.decoded(call, target, Some(name), &options, &mut warnings)?;
         let known = known_version(call, &written);
-        let mut last = self
-            .last(call, target, name, Extent::Whole)
-            .filter(|last| known.as_ref().is_ok_and(|known| known.as_deref() == Some(last.version())));
-        loop {
-            let is_last = last.is_some();
-            let current = match last.take() {
-                Some(last) => last,
-                None => Arc::new(self.current(call, target, name, OBJECT, Vec::new()).await?),
-            };
-            // What is not there is 404, whatever is wrong with the version.
-            match known.clone()? {
-                None => return Err(Status::invalid(&lens.served, name, vec![fault_unset_version()])),
-                Some(known) if known != current.version() => {
-                    return Err(Status::modified(&lens.served, name));
-                }
-                Some(_) => {}
+        let current = self.current(call, target, name, OBJECT, Vec::new()).await?;
+        // What is not there is 404, whatever is wrong with the version.
+        match known? {
+            None => return Err(Status::invalid(&lens.served, name, vec![fault_unset_version()])),
+            Some(known) if known != current.version() => {
+                return Err(Status::modified(&lens.served, name));
             }
-            let done = match self.shown_before(resource, &current).await {
-                Ok(old) => {
-                    let replaced = Replaced {
-                        name,
-                        current: &current,
-                        old: old.as_ref(),
-                        written: &mut written,
-                        form,
-                        options: &options,
-                        warnings: warnings.clone(),
-                    };
-                    self.replace(call, target, replaced).await
-                }
-                Err(unknown) => Err(unknown),
-            };
-            match is_last && may_be_old(&done) {
-                true => self.known.forget(lens, target.namespace.as_deref(), current.name()),
-                false => return done.unwrap_or_else(Err),
-            }
+            Some(_) => {}
         }
+        let old = self.shown_before(resource, &current).await?;
+        let replaced = Replaced {
+            name,
+            current: &current,
+            old: old.as_ref(),
+            written: &mut written,
+            form,
+            options: &options,
+            warnings,
+        };
+        self.replace(call, target, replaced).await?
     }
 
     /// Changes some fields of an object.
     pub(crate) async fn patch(&self, call: &Call<'_>, target: &Objects, name: &str) -> Result<Reply, Status> {
-        let (resource, lens) = (call.resource, &call.resource.lens);
+        let resource = call.resource;
         let form = Form::negotiate(call.accept(), Asked::Object, call.query.first("includeObject"))?;
         let r#type = PatchType::read(call.content_type())?;
         let options = WriteOptions::read(&call.query, Written::Patch)?;
         let patch = self.read_patch(resource, r#type, &call.body).await?;
-        let (accept, extent) = match patch.is_of_metadata {
-            true => (METADATA, Extent::Metadata),
-            false => (OBJECT, Extent::Whole),
-        };
+        let accept = if patch.is_of_metadata { METADATA } else { OBJECT };
         let patching = Patching { name, patch: &patch, form, options: &options };
-        if let Some(last) = self.last(call, target, name, extent) {
-            let done = self.patch_this(call, target, &patching, &last).await;
-            match may_be_old(&done) {
-                true => self.known.forget(lens, target.namespace.as_deref(), last.name()),
-                false => return done.unwrap_or_else(Err),
-            }
-        }
         let until = clock::monotonic() + REQUEST_TIMEOUT;
         let mut backoff = Backoff::of_write();
         loop {
@@ -256,9 +228,6 @@ impl Parts {
             warn!(%error, "What the API server stored cannot be read");
             Status::timeout("it is written, and what was stored cannot be read", 1)
         })?;
-        if known::is_stored(&object, options.dry_run) {
-            self.known.saw(&resource.lens, &object, Extent::Whole);
-        }
         let shown = match self.shown_for(resource, form, &object).await {
             Ok(Shown::Failed(failure)) => Err(failure.message.clone()),
             Ok(shown) => Ok(shown),
@@ -362,14 +331,6 @@ fn value_of(lens: &Lens, object: &BackingObject, shown: &Shown) -> Result<Value,
 
 /// In the outer result, why nothing was sent to the API server; in the inner one, what came of what was sent.
 type SentOrNot = Result<Result<Reply, Status>, Status>;
-
-/// Whether a write is refused, and would perhaps be refused in another way, or not at all, over the object as it is now. Nothing is written.
-fn may_be_old(done: &SentOrNot) -> bool {
-    match done {
-        Err(_) => true,
-        Ok(sent) => sent.as_ref().is_err_and(|refused| refused.code == 409),
-    }
-}
 
 /// A patch of an object.
 struct Patching<'a> {

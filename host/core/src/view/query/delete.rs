@@ -50,21 +50,6 @@ impl DeleteOptions {
         self.propagation_policy.as_deref() == Some("Foreground")
     }
 
-    /// Whether it is for one version of the object, and which.
-    pub fn names_version(&self) -> bool {
-        self.version.is_some()
-    }
-
-    /// Whether they are of this object as it is: of no other uid or version.
-    pub fn is_of(&self, lens: &Lens, object: &BackingObject) -> bool {
-        let is_uid = self.uid.as_ref().is_none_or(|uid| lens.mask.map(uid) == object.uid());
-        let is_version = self.version.as_ref().is_none_or(|version| {
-            let sent = Sent::read(version).unwrap_or(Sent::Foreign);
-            version_of_epoch(lens, &sent) == Some(object.version())
-        });
-        is_uid && is_version
-    }
-
     /// Reads the options: those of the body, or of the query if there is none.
     ///
     /// # Errors

@@ -359,7 +359,7 @@ impl Desired {
     fn is(&self, text: &str) -> bool {
         match self {
             Self::None => false,
-            Self::V1(bytes) => text.strip_prefix(Self::PREFIX).and_then(unhex).as_ref() == Some(bytes),
+            Self::V1(bytes) => text.strip_prefix(Self::PREFIX).and_then(unhex::<32>).as_ref() == Some(bytes),
             Self::Other(other) => **other == *text,
         }
     }

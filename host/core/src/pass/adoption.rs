@@ -7,13 +7,7 @@
 //! The garbage collector also removes owner references, when somebody deletes a root and wants its children to stay. An owner reference
 //! that is put back at that moment would get the children deleted. So the root is read live before an owner reference is set.
 
-use pintle_wit::Refusal;
-
-use super::{
-    Pass,
-    answer::is_as_wanted,
-    refusals::{Occupant, StandingRefusal},
-};
+use super::{Pass, answer::is_as_wanted, refusals::StandingRefusal};
 use crate::{gate::AllowedChild, object, observed::Observed, reasons};
 
 impl Pass {
@@ -44,19 +38,6 @@ impl Pass {
             ),
         };
         let message = format!("{reference} exists and is not this root's: {holder}");
-        let refusal = Refusal {
-            child: reference.clone(),
-            code: 409,
-            reason: reasons::ADOPTION_CONFLICT.into(),
-            message,
-            causes: Vec::new(),
-        };
-        StandingRefusal {
-            refusal,
-            form: child.desired().clone(),
-            retry: true,
-            immutable: false,
-            occupant: Occupant::of(Some(live)),
-        }
+        StandingRefusal::by_host(child, live, 409, reasons::ADOPTION_CONFLICT, message)
     }
 }

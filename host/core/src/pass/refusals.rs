@@ -57,21 +57,20 @@ impl StandingRefusal {
     pub(super) fn without_labels(child: &AllowedChild, live: &Observed) -> Self {
         let message = "something takes the labels pintle.dev/reconciler and pintle.dev/root away, a mutating admission policy or webhook \
                        perhaps, so that changes of it cannot be seen; make it leave labels of pintle.dev alone";
-        let refusal = Refusal {
-            child: child.reference().clone(),
-            code: 422,
-            reason: reasons::LABEL_REMOVED.into(),
-            message: message.into(),
-            causes: Vec::new(),
-        };
-        Self {
-            refusal,
-            form: child.desired().clone(),
-            // Nothing reports that the policy was corrected.
-            retry: true,
-            immutable: false,
-            occupant: Occupant::of(Some(live)),
-        }
+        Self::by_host(child, live, 422, reasons::LABEL_REMOVED, message.into())
+    }
+
+    /// The host's own refusal of a child over what is there. It is tried again, since nothing reports that its cause is gone.
+    pub(super) fn by_host(
+        child: &AllowedChild,
+        live: &Observed,
+        code: u16,
+        reason: &str,
+        message: String,
+    ) -> Self {
+        let (child, form) = (child.reference().clone(), child.desired().clone());
+        let refusal = Refusal { child, code, reason: reason.into(), message, causes: Vec::new() };
+        Self { refusal, form, retry: true, immutable: false, occupant: Occupant::of(Some(live)) }
     }
 }
 

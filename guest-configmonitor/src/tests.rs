@@ -9,18 +9,6 @@ use world::{World, condition, deployment, evicted, patched, pod};
 const FRONTEND: &[&str] = &["Deployment/frontend"];
 
 #[test]
-fn a_host_that_dies_before_it_wrote_the_status_patches_nothing_else_the_next_time() {
-    let mut world = World::sample();
-    world.edit("Hello");
-    let before = world.root.clone();
-    let died = world.pass();
-    world.root = before;
-    let next = world.pass();
-    assert_eq!((&next.patches, &next.status), (&died.patches, &died.status));
-    assert_eq!(next.status["restartCount"], 1);
-}
-
-#[test]
 fn restarting_ends_when_the_rollout_that_the_patch_began_is_complete() {
     let mut world = World::sample();
     let behind = world.object("Deployment", "frontend").clone();

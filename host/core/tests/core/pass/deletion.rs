@@ -184,6 +184,25 @@ fn a_root_that_cannot_be_read_keeps_its_child_waiting() {
 }
 
 #[test]
+fn a_deleted_root_waits_until_its_guest_is_done_and_the_answers_are_carried_out() {
+    let mut world = finalizing();
+    delete(&mut world);
+    let run = world.pass_with(|request| {
+        assert!(request.deleting);
+        Ok(answer(vec![config_map("farewell", "a")]))
+    });
+    assert!(run.steps.contains(&"create ConfigMap farewell".into()), "{:?}", run.steps);
+    assert!(!is_gone(&world));
+    assert_eq!(world.says("Ready"), no("Deleting"));
+    let again = world.pass(&answer(vec![config_map("farewell", "a")]));
+    assert!(again.steps.len() <= 1, "nothing changed: {:?}", again.steps);
+    world.restart();
+    world.pass(&finalized());
+    assert!(is_gone(&world));
+    assert!(world.live("ConfigMap", "farewell").is_none(), "it is pruned before the root goes");
+}
+
+#[test]
 fn a_guest_that_is_done_is_believed_although_its_namespace_takes_nothing_new() {
     let mut world = finalizing();
     delete(&mut world);

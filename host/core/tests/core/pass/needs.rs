@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pintle_wit::{Failure, Need, ObjectRef, ObjectsNeed, Request, Response, Select};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::pass::{
     powers::grant_powers,
@@ -54,6 +54,23 @@ fn pass(world: &mut World) -> Run {
 
 fn calls(run: &Run) -> usize {
     run.steps.iter().filter(|step| *step == "call").count()
+}
+
+#[test]
+fn an_answer_counts_when_it_asks_for_what_it_was_given() {
+    let mut world = world();
+    add(&mut world, "first", "second");
+    let run = pass(&mut world);
+    assert_eq!(run.steps, ["call", "look", "call", "look", "call", "status"]);
+    assert_eq!(world.status()["end"], "second");
+    assert_eq!(
+        run.requests[2].needs[1].objects,
+        Vec::<Value>::new(),
+        "what is not there is answered as absent"
+    );
+    let shown = &run.requests[2].needs[0].objects[0];
+    assert_eq!(shown["data"]["next"], "second");
+    assert!(shown["metadata"].get("resourceVersion").is_none());
 }
 
 #[test]

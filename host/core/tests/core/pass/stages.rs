@@ -93,6 +93,22 @@ fn a_restarted_host_goes_on_where_the_stages_were() {
 }
 
 #[test]
+fn another_form_and_a_missing_child_wait_for_the_stages_before() {
+    let mut world = settled(&shop("a"));
+    world.api.edit(&reference("Deployment", "db"), "status.availableReplicas", json!(0));
+    world.api.objects.remove(&reference("Service", "door"));
+    world.binding.generation += 1;
+    let run = world.pass(&shop("b"));
+    assert_eq!(run.steps, ["call", "status"]);
+    assert_eq!(world.live("ConfigMap", "page").unwrap()["data"]["key"], "a");
+    assert_eq!(world.live("Service", "door"), None);
+    make_ready(&mut world, "db");
+    let run = world.pass(&shop("b"));
+    assert_eq!(run.steps[..3], ["call", "update ConfigMap page", "create Service door"]);
+    assert!(run.done.ready);
+}
+
+#[test]
 fn a_refused_child_does_not_stop_the_others_of_its_stage_and_stops_the_next() {
     let mut world = world();
     let mut early = shop("a");

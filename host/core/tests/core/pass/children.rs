@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::pass::{
     api::{Fault, error},
-    world::{World, absent, answer, config_map, deployment, no, reference, secret, service, yes},
+    world::{World, answer, config_map, deployment, reference, secret, service, yes},
 };
 
 fn two() -> pintle_wit::Response {

@@ -1,6 +1,6 @@
 //! Roots of cluster scope, whose children are in the namespaces that the grants name.
 
-use pintle_core::{KindInfo, object};
+use pintle_core::KindInfo;
 use pintle_wit::{ChildKind, Kind};
 use serde_json::{Value, json};
 

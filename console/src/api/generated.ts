@@ -430,7 +430,7 @@ export interface PlannedRoot {
   failure: Failure | null;
   /** Why nothing would be done, whatever the guest says. */
   note: string | null;
-  /** The objects that the answer patches, or patches no longer. */
+  /** The objects that the answer patches. */
   patches: ChildChange[];
   /** The root. */
   root: RootRef;

@@ -13,7 +13,6 @@ mod beside;
 mod commands;
 mod console;
 mod doors;
-mod fight;
 mod informers;
 mod install;
 mod large;
@@ -25,7 +24,6 @@ mod served;
 mod tokens;
 mod views;
 mod wire;
-mod woken;
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::ExitCode, time::Instant};
 
@@ -146,12 +144,9 @@ impl Check<'_> {
 
 /// Everything beside the scenarios, in the order in which it runs.
 fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
-    let mut checks = vec![check(fight::NAME, move || fight::check(real))];
-    for case in commands::cases() {
-        checks.push(check(case.claim, move || async move { case.run(plane) }));
-    }
+    let mut checks: Vec<Check<'_>> =
+        commands::cases().map(|case| check(case.claim, move || async move { case.run(plane) })).collect();
     checks.extend([
-        check(woken::NAME, move || woken::check(plane, real)),
         check(informers::NAME, move || informers::check(plane)).of_views(),
         check(beside::NAME, move || views::beside_a_crd(plane)).of_views(),
         check(views::SMOKE, move || views::smoke(plane)).of_views().in_smoke(),

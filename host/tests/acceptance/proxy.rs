@@ -1,5 +1,5 @@
 //! A way to the API server on which things go wrong: it sees every request of a host in the order in which they come, lets those that
-//! a test names through and keeps their replies for itself, and holds writes up for as long as a test wants.
+//! a test names through, and keeps their replies for itself.
 
 use std::{
     collections::BTreeSet,
@@ -18,7 +18,6 @@ use pintle_kubernetes::connect::Connect;
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::watch,
     task::{JoinHandle, JoinSet},
 };
 
@@ -67,8 +66,6 @@ pub(crate) struct Read {
 struct Shared {
     api: Client,
     state: Mutex<State>,
-    /// Writes whose path has this in it are held up.
-    held: watch::Sender<Option<&'static str>>,
 }
 
 #[derive(Default)]
@@ -85,11 +82,7 @@ impl Proxy {
     /// A proxy before the API server of this kubeconfig, and a kubeconfig that leads to it.
     pub(crate) async fn start(kubeconfig: &Path, through: &Path) -> anyhow::Result<Self> {
         let connect = Connect { kubeconfig: Some(kubeconfig.to_owned()), context: None };
-        let shared = Arc::new(Shared {
-            api: connect.client().await?,
-            state: Mutex::default(),
-            held: watch::Sender::default(),
-        });
+        let shared = Arc::new(Shared { api: connect.client().await?, state: Mutex::default() });
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let server = format!("http://{}", listener.local_addr()?);
         let task = tokio::spawn(serve(listener, Arc::clone(&shared)));
@@ -105,16 +98,6 @@ impl Proxy {
     /// Lets the next write to a path that ends like this through, and loses the reply when it is accepted.
     pub(crate) fn lose(&self, path: &str, how: Lost) {
         self.state().loses.push((path.to_owned(), how));
-    }
-
-    /// Holds up every write whose path has this in it, until they are released.
-    pub(crate) fn hold(&self, part: &'static str) {
-        self.shared.held.send_replace(Some(part));
-    }
-
-    /// Lets those go on that are held up, and holds up no more.
-    pub(crate) fn release(&self) {
-        self.shared.held.send_replace(None);
     }
 
     /// The writes so far, in the order in which they came.
@@ -225,9 +208,6 @@ async fn exchange(
         state.asked.push(Asked { path: path.clone(), body, code: None, lost: None });
         state.asked.len() - 1
     };
-    let is_free = |held: &Option<&str>| held.is_none_or(|part| !path.contains(part));
-    // The sender is in `shared`, and does not end before.
-    let _ = shared.held.subscribe().wait_for(is_free).await;
     let response = shared.api.send(Request::from_parts(parts, Body::from(bytes))).await?;
     let lost = {
         let mut state = shared.state();

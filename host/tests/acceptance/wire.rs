@@ -1,13 +1,11 @@
-//! A host whose way to the API server is not as it should be: replies that never come, and writes that are held up while there is much
-//! to do.
+//! What a host asks the API server for, seen on the way, and replies that never come.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
-use futures::{StreamExt, TryStreamExt, stream};
 use kit::{
     Look, eventually,
-    host::{self, Host, or_error},
+    host::{self, Host},
 };
 use pintle_simulation::scenario::{Backend, Cascade, Stop};
 use pintle_wit::ObjectRef;
@@ -16,22 +14,20 @@ use serde_json::{Value, json};
 use crate::{
     install,
     proxy::{Asked, Lost, Proxy, Read},
-    real::{Real, is_ready, reconciler, web_server},
+    real::{Real, reconciler, web_server},
 };
 
 const WATCHES: &str = "children are watched once for all Reconcilers, by label, in pages, and as long as anybody needs them; Secrets never";
 const LOST_REPLIES: &str = "a write whose reply is lost is made once, and what it made is nobody else's";
-const LANES: &str = "a flood of edits or a swap holds up no edit of another root";
 
 /// The checks, by name.
-pub(crate) const NAMES: [&str; 3] = [WATCHES, LOST_REPLIES, LANES];
+pub(crate) const NAMES: [&str; 2] = [WATCHES, LOST_REPLIES];
 
 /// Carries a check out. The run's own host has ended before.
 pub(crate) async fn run(name: &str, real: &Real<'_>) -> anyhow::Result<()> {
     match name {
         WATCHES => watches(real).await,
         LOST_REPLIES => lost_replies(real).await,
-        LANES => lanes(real).await,
         other => bail!("there is no check {other:?}"),
     }
 }
@@ -197,120 +193,4 @@ async fn lost_replies(real: &Real<'_>) -> anyhow::Result<()> {
     }
     behind.host.stop(Stop::Gracefully)?;
     real.delete_namespace(namespace)
-}
-
-/// How many roots are edited, or swapped, at once.
-const FLOOD: usize = 300;
-/// How many writes of the flood must come after an edit's, or the edit came at its end. Sixteen passes are in work at a time.
-const AFTER_MIN: usize = 100;
-/// What the writes of the flood, and of the edit, have in their paths.
-const HELD: &str = "/namespaces/lanes/";
-
-async fn lanes(real: &Real<'_>) -> anyhow::Result<()> {
-    let namespace = "lanes";
-    real.make_namespace(namespace)?;
-    let behind = Behind::start(real, namespace).await?;
-    let name = |number: usize| format!("flood-{number}");
-    let edit_all = async |image: &str| -> anyhow::Result<()> {
-        stream::iter(0..FLOOD)
-            .map(|number| async move { real.apply(&web_server(namespace, &name(number), image)).await })
-            .buffer_unordered(16)
-            .try_collect()
-            .await
-    };
-    edit_all("nginx:1.23.0").await?;
-    real.apply(&darkroom(namespace, "calm", &["calm"])).await?;
-    at_rest(real, &behind, namespace).await?;
-
-    // All that is to be done waits, and so does the edit. Then the order shows who was let through.
-    behind.proxy.hold(HELD);
-    edit_all("nginx:1.23.1").await?;
-    waits(&behind, "webserver", FLOOD / 2, None).await?;
-    let edited = behind.proxy.asked().len();
-    real.apply(&darkroom(namespace, "calm", &["calm", "quiet"])).await?;
-    waits(&behind, "darkroom", 1, Some(("/ingresses/calm", edited))).await?;
-    behind.proxy.release();
-    comes_before_the_flood(&behind, "another Reconciler's edit", edited, "/ingresses/calm").await?;
-    at_rest(real, &behind, namespace).await?;
-
-    let config = json!({"resources": {"requests": {"cpu": "40m"}, "limits": {"memory": "256Mi"}}});
-    behind.proxy.hold(HELD);
-    let swapped = behind.proxy.asked().len();
-    real.patch(&reconciler("webserver"), &json!({"spec": {"config": config}})).await?;
-    let done = eventually("the swap begins", async || {
-        let asked = behind.proxy.asked().split_off(swapped);
-        let count = asked.iter().filter(|asked| asked.path.contains("/deployments/flood-")).count();
-        Ok(if count > 4 { Look::Reached(asked) } else { Look::NotYet(format!("{count} writes")) })
-    })
-    .await?;
-    let untouched = (0..FLOOD).map(name).rev().find(|name| {
-        let path = format!("/deployments/{name}");
-        !done.iter().any(|asked| asked.path.ends_with(&path))
-    });
-    let untouched = untouched.context("it held up no write of the swap")?;
-    let edited = behind.proxy.asked().len();
-    real.apply(&web_server(namespace, &untouched, "nginx:1.23.2")).await?;
-    let path = format!("/deployments/{untouched}");
-    waits(&behind, "webserver", 1, Some((&path, edited))).await?;
-    behind.proxy.release();
-    comes_before_the_flood(&behind, "an edit during a swap", edited, &path).await?;
-    real.patch(&reconciler("webserver"), &json!({"spec": {"config": null}})).await?;
-    behind.host.stop(Stop::Gracefully)?;
-    real.delete_namespace(namespace)
-}
-
-/// Waits until the host knows of edits that it cannot carry out yet: so many wait in a lane, or a worker has come to them, and a write to
-/// this path is held up, which came after so many others.
-async fn waits(behind: &Behind, lane: &str, count: usize, held: Option<(&str, usize)>) -> anyhow::Result<()> {
-    let series = format!(r#"workqueue_depth{{name="{lane}",controller="{lane}",priority="0"}}"#);
-    eventually(format!("{count} edits wait in the lane {lane}"), async || {
-        or_error(behind.host.metric(&series).map(|waiting| {
-            let is_held = held.is_some_and(|(path, since)| {
-                behind.proxy.asked()[since..].iter().any(|asked| asked.path.ends_with(path))
-            });
-            Look::reached_if(waiting >= count as f64 || is_held, || format!("{waiting} do"))
-        }))
-    })
-    .await
-    .with_context(|| behind.said())
-}
-
-/// Waits for the first write to a path, and sees that much of the flood comes after it.
-async fn comes_before_the_flood(behind: &Behind, what: &str, since: usize, path: &str) -> anyhow::Result<()> {
-    let at = eventually(what, async || {
-        let asked = behind.proxy.asked().split_off(since);
-        let at = asked.iter().position(|asked| asked.path.ends_with(path));
-        Ok(at.map_or_else(|| Look::NotYet(format!("not among {} writes", asked.len())), Look::Reached))
-    })
-    .await
-    .with_context(|| behind.said())?;
-    let of_flood =
-        |asked: &[Asked]| asked.iter().filter(|asked| asked.path.contains("/deployments/flood-")).count();
-    let before = of_flood(&behind.proxy.asked()[since..since + at]);
-    println!("        {what}: after {before} writes of the flood");
-    eventually(format!("{what} comes before {AFTER_MIN} writes of the flood"), async || {
-        let after = of_flood(&behind.proxy.asked()[since + at..]);
-        Ok(Look::reached_if(after >= AFTER_MIN, || format!("{after} came after it, and {before} before")))
-    })
-    .await
-}
-
-/// Waits until every root has what was last asked for, and nothing waits.
-async fn at_rest(real: &Real<'_>, behind: &Behind, namespace: &str) -> anyhow::Result<()> {
-    eventually("the host has done all", async || {
-        let roots = real.kubectl_json(&["get", "webservers,darkrooms", "-n", namespace]);
-        or_error(roots.and_then(|roots| {
-            let roots = roots["items"].as_array().context("a list")?;
-            let is_done = |root: &&Value| {
-                is_ready(root) && root["status"]["observedGeneration"] == root["metadata"]["generation"]
-            };
-            let done = roots.iter().filter(is_done).count();
-            let waiting = behind.host.metric("workqueue_depth{")?;
-            Ok(Look::reached_if((done, waiting) == (FLOOD + 1, 0.0), || {
-                format!("{done} of {} roots are done, {waiting} wait", roots.len())
-            }))
-        }))
-    })
-    .await
-    .with_context(|| behind.said())
 }

@@ -273,29 +273,6 @@ mod tests {
     }
 
     #[test]
-    fn a_table_includes_what_the_query_says() {
-        let include = |parameter| Form::negotiate(Some(TABLE), Asked::List, parameter);
-        for (parameter, expected) in [
-            (None, Include::Metadata),
-            (Some(""), Include::Metadata),
-            (Some("Metadata"), Include::Metadata),
-            (Some("Object"), Include::Object),
-            (Some("None"), Include::None),
-        ] {
-            assert_eq!(include(parameter), Ok(Form::Table(expected)));
-        }
-        let refused = include(Some("All")).expect_err("refused");
-        assert_eq!(
-            (refused.code, refused.message.as_str()),
-            (
-                400,
-                "Unable to convert to Table as requested: includeObject: Invalid value: \"All\": must be 'Metadata', 'Object', 'None', or empty"
-            )
-        );
-        assert_eq!(Form::negotiate(None, Asked::List, Some("All")), Ok(Form::Object));
-    }
-
-    #[test]
     fn metadata_informers_get_metadata_although_protobuf_stands_first() {
         let list = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
         assert_eq!(form(list, Asked::List), Some(Form::Metadata));
@@ -316,38 +293,6 @@ mod tests {
             Some(Form::Object)
         );
         assert_eq!(form("application/json;as=Table", Asked::List), None);
-    }
-
-    #[test]
-    fn whatever_names_json_gets_json() {
-        assert_eq!(Form::negotiate(None, Asked::List, None), Ok(Form::Object));
-        for accept in [
-            "",
-            "*/*",
-            "application/*",
-            "application/json",
-            "Application/JSON; charset=utf-8",
-            "application/json;stream=watch",
-            "application/cbor,application/vnd.kubernetes.protobuf,application/json",
-            "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-        ] {
-            assert_eq!(form(accept, Asked::List), Some(Form::Object), "{accept}");
-        }
-    }
-
-    #[test]
-    fn without_a_clause_of_json_it_is_406() {
-        for accept in [
-            "application/cbor",
-            "application/vnd.kubernetes.protobuf",
-            "text/plain",
-            "application/yaml",
-            "application/json;q=0",
-            "application/json;stream=other",
-        ] {
-            let refused = Form::negotiate(Some(accept), Asked::List, None).expect_err(accept);
-            assert_eq!((refused.code, refused.reason), (406, "NotAcceptable"), "{accept}");
-        }
     }
 
     #[test]
@@ -375,47 +320,5 @@ mod tests {
         assert_eq!(plain(Some("application/json")), Ok(()));
         let protobuf = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
         assert_eq!(plain(Some(protobuf)).expect_err("not served").code, 406);
-    }
-
-    #[test]
-    fn bodies_are_json_or_yaml() {
-        for (content_type, body) in [
-            (None, Body::Json),
-            (Some(""), Body::Json),
-            (Some("application/json; charset=UTF-8"), Body::Json),
-            (Some("application/yaml"), Body::Yaml),
-        ] {
-            assert_eq!(Body::read(content_type), Ok(body));
-        }
-        let refused = Body::read(Some("application/cbor")).expect_err("refused");
-        assert_eq!(
-            (refused.code, refused.message.as_str()),
-            (
-                415,
-                "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml"
-            )
-        );
-    }
-
-    #[test]
-    fn patches_are_json_patches_or_merge_patches() {
-        assert_eq!(PatchType::read(Some("application/json-patch+json")), Ok(PatchType::Json));
-        assert_eq!(
-            PatchType::read(Some("application/merge-patch+json; charset=utf-8")),
-            Ok(PatchType::Merge)
-        );
-        for other in [None, Some("application/json"), Some("application/strategic-merge-patch+json")] {
-            let refused = PatchType::read(other).expect_err("refused");
-            assert_eq!(
-                (refused.code, refused.message.as_str()),
-                (
-                    415,
-                    "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json"
-                )
-            );
-        }
-        let applied = PatchType::read(Some("application/apply-patch+yaml")).expect_err("refused");
-        assert_eq!(applied.code, 415);
-        assert!(applied.message.contains("--server-side=false"), "{}", applied.message);
     }
 }

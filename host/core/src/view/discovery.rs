@@ -222,43 +222,6 @@ mod tests {
     }
 
     #[test]
-    fn plain_discovery_goes_from_groups_to_versions_to_resources() {
-        let farm = farm();
-        let all: Vec<&Served> = farm.iter().collect();
-        let version =
-            |name: &str| json!({"groupVersion": format!("farm.example.com/{name}"), "version": name});
-        let group_of_farm = json!({
-            "name": "farm.example.com", "versions": [version("v1"), version("v1alpha")], "preferredVersion": version("v1"),
-        });
-        let list = group_list(&all);
-        assert_eq!((&list["kind"], &list["apiVersion"]), (&json!("APIGroupList"), &json!("v1")));
-        assert_eq!(list["groups"][0]["name"], "barn.example.com");
-        assert_eq!(list["groups"][1], group_of_farm);
-        let one = group(&all, "farm.example.com").expect("it is served");
-        assert_eq!((&one["kind"], &one["apiVersion"]), (&json!("APIGroup"), &json!("v1")));
-        assert_eq!((&one["versions"], &one["name"]), (&group_of_farm["versions"], &group_of_farm["name"]));
-        let resources = resource_list(&all, "farm.example.com/v1alpha").expect("it is served");
-        assert_eq!(
-            resources,
-            json!({
-                "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "farm.example.com/v1alpha", "resources": [
-                    {
-                        "name": "farmpods", "singularName": "farmpod", "namespaced": true, "kind": "FarmPod",
-                        "verbs": ["get", "list", "watch"],
-                    },
-                    {
-                        "name": "llamas", "singularName": "llama", "namespaced": true, "kind": "Llama",
-                        "verbs": [
-                            "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
-                        ],
-                        "shortNames": ["ll"], "categories": ["animals"],
-                    },
-                ],
-            })
-        );
-    }
-
-    #[test]
     fn what_is_not_served_is_not_there() {
         let farm = farm();
         let all: Vec<&Served> = farm.iter().collect();

@@ -278,7 +278,6 @@ mod tests {
     use crate::view::served::Backing;
 
     const ITEM: &str = "/apis/farm.example.com/v1alpha/namespaces/{namespace}/llamas/{name}";
-    const MODEL: &str = "com.example.farm.v1alpha.Llama";
 
     fn llamas() -> Served {
         Served {
@@ -345,24 +344,6 @@ mod tests {
         for parameter in parameters.into_iter().flat_map(|list| list.as_array().expect("a list")) {
             assert!(parameter["name"].is_string() && parameter["in"].is_string(), "{parameter}");
         }
-    }
-
-    #[test]
-    fn kubectl_explain_finds_the_kind_from_its_path_and_a_description_of_each_field() {
-        let document = of_farm();
-        let kind = json!({"group": "farm.example.com", "kind": "Llama", "version": "v1alpha"});
-        let collection = ITEM.trim_end_matches("/{name}");
-        assert_eq!(document["paths"][collection]["get"]["x-kubernetes-group-version-kind"], kind);
-        let schema = &document["components"]["schemas"][MODEL];
-        assert_eq!(schema["x-kubernetes-group-version-kind"], json!([kind]));
-        assert_eq!((&schema["description"], &schema["required"]), (&json!("A llama."), &json!(["spec"])));
-        let properties = schema["properties"].as_object().expect("fields");
-        assert_eq!(properties.keys().collect::<Vec<_>>(), ["apiVersion", "kind", "metadata", "spec"]);
-        assert!(properties.values().all(|field| field["description"].is_string()));
-        let reference = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
-        assert_eq!(properties["metadata"]["allOf"], json!([{"$ref": reference}]));
-        let uid = &document["components"]["schemas"][meta("ObjectMeta")]["properties"]["uid"];
-        assert!(uid["description"].is_string());
     }
 
     #[test]

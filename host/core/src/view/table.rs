@@ -258,43 +258,10 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_the_name_those_of_the_view_and_the_age() {
-        let table = list(&columns(), &Map::new(), "");
-        let definitions = table["columnDefinitions"].as_array().expect("a list");
-        let of =
-            |field: &str| definitions.iter().map(|definition| definition[field].clone()).collect::<Value>();
-        assert_eq!(of("name"), json!(["Name", "Weight", "Ready", "Age"]));
-        assert_eq!(of("type"), json!(["string", "number", "string", "date"]));
-        assert_eq!(of("format"), json!(["name", "", "", ""]));
-        assert_eq!(of("priority"), json!([0, 0, 0, 0]));
-        assert_eq!(definitions[1]["description"], json!("View column (in JSONPath format): .spec.weight"));
-    }
-
-    #[test]
     fn a_view_may_have_an_age_of_its_own() {
         let age = [Column::new("AGE", ColumnType::Date, ".spec.born")];
         let table = list(&Columns::new(&age).expect("read"), &Map::new(), "");
         assert_eq!(table["columnDefinitions"].as_array().map(Vec::len), Some(2));
-    }
-
-    #[test]
-    fn a_row_has_of_its_object_what_was_asked_for() {
-        let dolly = dolly();
-        let object = |include| {
-            value(&columns().one(include, true, Row::Shown(&dolly), now()))["rows"][0]["object"].clone()
-        };
-        assert_eq!(object(Include::None), Value::Null);
-        assert_eq!(object(Include::Object), dolly);
-        assert_eq!(object(Include::Metadata)["kind"], "PartialObjectMetadata");
-    }
-
-    #[test]
-    fn of_the_events_of_a_watch_only_the_first_has_columns() {
-        let dolly = dolly();
-        let event = |is_first| value(&columns().one(Include::Metadata, is_first, Row::Shown(&dolly), now()));
-        assert_eq!(event(true)["columnDefinitions"].as_array().map(Vec::len), Some(4));
-        assert_eq!(event(false)["columnDefinitions"], json!(null));
-        assert_eq!(event(false)["metadata"], json!({"resourceVersion": "7000042"}));
     }
 
     #[test]

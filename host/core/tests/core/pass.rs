@@ -20,6 +20,5 @@ mod recorded;
 mod refusals;
 mod stages;
 mod status;
-mod suspension;
 mod unwatched;
 mod world;

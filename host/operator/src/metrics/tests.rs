@@ -104,7 +104,7 @@ fn a_scraper_can_read_it() {
 }
 
 #[test]
-fn passes_are_counted_under_controller_runtimes_names() {
+fn passes_are_counted_under_controller_runtimes_names_and_writes_by_verb() {
     let metrics = Metrics::default();
     let took = Duration::from_millis(3);
     metrics.reconciled("darkroom", Ended::Success, took);
@@ -114,6 +114,7 @@ fn passes_are_counted_under_controller_runtimes_names() {
     let id = metrics.began("darkroom", Some(took));
     let running = metrics.began("darkroom", None);
     metrics.ended(id, true);
+    metrics.wrote("darkroom", "evict", None);
     let controllers = ["darkroom".to_owned()];
     let text = metrics.text(controllers.iter());
     for line in [
@@ -128,6 +129,7 @@ fn passes_are_counted_under_controller_runtimes_names() {
         r#"workqueue_work_duration_seconds_count{name="darkroom",controller="darkroom"} 1"#,
         r#"workqueue_retries_total{name="darkroom",controller="darkroom"} 1"#,
         r#"pintle_reconcile_errors_total{controller="darkroom",reason="DeadlineExceeded"} 1"#,
+        r#"pintle_api_requests_total{controller="darkroom",verb="evict",code="200"} 1"#,
     ] {
         assert!(text.contains(line), "{line} is missing in\n{text}");
     }

@@ -129,22 +129,3 @@ async fn an_event_that_cannot_be_read_is_made_up_for_by_a_list() {
     assert_eq!(next_events(&mut events, 3).await, list);
     assert_eq!(*asked.lock().unwrap(), ["list", "watch", "list"]);
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_watch_whose_version_is_too_old_begins_anew_with_a_list() {
-    let asked = Arc::new(Asked::default());
-    let gone = concat!(
-        r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","#,
-        r#""message":"too old resource version","reason":"Expired","code":410}}"#,
-        "\n"
-    );
-    let seen = concat!(
-        r#"{"type":"MODIFIED","object":{"metadata":{"name":"b","namespace":"n","resourceVersion":"7"}}}"#,
-        "\n"
-    );
-    let mut events = Box::pin(watch_of(&asked, vec![gone, seen]));
-    let list = ["list begins", "listed a", "list ended"];
-    assert_eq!(next_events(&mut events, 3).await, list);
-    assert_eq!(next_events(&mut events, 4).await, [list[0], list[1], list[2], "saw n/b"]);
-    assert_eq!(*asked.lock().unwrap(), ["list", "watch", "list", "watch"]);
-}

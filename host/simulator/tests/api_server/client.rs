@@ -6,7 +6,7 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{Patch, PatchParams},
     runtime::{WatchStreamExt, watcher},
 };
 use pintle_simulator::{
@@ -55,39 +55,6 @@ async fn events(
         });
     }
     seen
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_client_creates_applies_lists_and_deletes() {
-    let (server, api) = server();
-    let made: ConfigMap = serde_json::from_value(config_map("a", "1")).unwrap();
-    let made = api.create(&PostParams::default(), &made).await.unwrap();
-    assert!(made.metadata.uid.is_some());
-    apply(&api, "b", "2").await.unwrap();
-    let page = api.list(&ListParams::default().limit(1)).await.unwrap();
-    assert_eq!((page.items.len(), page.metadata.remaining_item_count), (1, Some(1)));
-    let rest = ListParams::default().limit(1).continue_token(&page.metadata.continue_.unwrap());
-    let rest = api.list(&rest).await.unwrap();
-    assert_eq!(rest.items[0].metadata.name.as_deref(), Some("b"));
-    api.delete("a", &Default::default()).await.unwrap();
-    assert!(api.get_opt("a").await.unwrap().is_none());
-    let verbs: Vec<Verb> = server.requests().iter().map(|record| record.seen.verb).collect();
-    assert_eq!(verbs, [Verb::Create, Verb::Apply, Verb::List, Verb::List, Verb::Delete, Verb::Get]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_watch_brings_what_changes() {
-    let (server, api) = server();
-    apply(&api, "a", "1").await.unwrap();
-    let stream = watcher(api.clone(), watcher::Config::default());
-    let edits = async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        apply(&api, "a", "2").await.unwrap();
-        server.act("somebody", &Act::Create(config_map("b", "3"))).unwrap();
-        api.delete("a", &Default::default()).await.unwrap();
-    };
-    let (seen, ()) = tokio::join!(events(stream), edits);
-    assert_eq!(seen, ["init", "has 1", "listed", "now 2", "now 3", "gone 2"]);
 }
 
 #[tokio::test(start_paused = true)]

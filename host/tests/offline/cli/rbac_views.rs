@@ -134,7 +134,7 @@ fn files_that_are_not_as_they_should_be_are_told_with_what_to_mend() {
     let other = with(&view(&spec(&json!({"view": "others"}))));
     assert!(other.contains("guest.wasm has no view others, which View things names"), "{other}");
     let rest = with(&view(&spec(&json!({"serve": {"rest": {"path": "things"}}}))));
-    assert!(rest.contains("spec.serve.rest"), "{rest}");
+    assert!(rest.contains("spec: Invalid value: access View is for an aggregated API"), "{rest}");
     assert!(with(&json!({"apiVersion": "v1", "kind": "ConfigMap"})).contains("there is no View"));
     folder.write("views.yaml", view(&json!({})).to_string());
     folder.write("guest.wasm", fixtures::answers(&manifest(), SEEN));

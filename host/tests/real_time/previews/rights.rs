@@ -189,15 +189,3 @@ async fn a_root_that_is_not_stored_is_judged_as_it_would_be_and_nothing_is_writt
         assert_eq!(failure.path.as_deref(), at);
     }
 }
-
-#[tokio::test]
-async fn an_inspected_root_shows_no_value_of_a_secret() {
-    let place = place(&[child("v1", "Secret", "s"), child("v1", "ConfigMap", "c")]);
-    let found = place.preview.inspect(&place.caller, &inspect(KIND, "a")).await.unwrap();
-    let text = serde_json::to_string(&found).unwrap();
-    assert!(found.secrets_replaced && !text.contains("Y29ycmVjdCBob3JzZQ=="), "{text}");
-    let answer = found.answer.unwrap();
-    assert_eq!(answer["children"].as_array().map(Vec::len), Some(2));
-    assert_eq!(found.request.unwrap()["object"]["metadata"]["name"], "a");
-    assert_eq!(found.children[0].wanted.as_ref().unwrap()["kind"], "Secret");
-}

@@ -160,12 +160,6 @@ mod tests {
     use super::*;
     use crate::view::query::tests::query;
 
-    fn refused(text: &str, write: Write) -> String {
-        let refused = WriteOptions::read(&query(text), write).expect_err(text);
-        assert_eq!(refused.code, 422);
-        refused.message
-    }
-
     #[test]
     fn a_dry_run_and_the_field_manager_reach_the_backing_kind_and_nothing_else() {
         let read = |text: &str| WriteOptions::read(&query(text), Write::Create).expect(text);
@@ -184,29 +178,5 @@ mod tests {
         assert_eq!(options.backing(agent), [pair("fieldManager", "kubectl-edit")]);
         assert_eq!(manager_of("a\tb\u{7}c"), "abc");
         assert_eq!(manager_of(&"ä".repeat(100)).len(), 128);
-    }
-
-    #[test]
-    fn values_that_there_are_not_are_422_in_the_api_servers_words() {
-        assert_eq!(
-            refused("dryRun=None", Write::Create),
-            "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"None\"]: supported values: \"All\""
-        );
-        assert_eq!(
-            refused("fieldValidation=Loose", Write::Update),
-            "UpdateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: \"Loose\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""
-        );
-        assert_eq!(
-            refused("force=true", Write::Patch),
-            "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch"
-        );
-        assert_eq!(
-            refused(&format!("fieldManager={}", "a".repeat(129)), Write::Create),
-            "CreateOptions.meta.k8s.io \"\" is invalid: fieldManager: Too long: may not be more than 128 bytes"
-        );
-        assert_eq!(
-            refused("fieldManager=a\u{7f}", Write::Create),
-            "CreateOptions.meta.k8s.io \"\" is invalid: fieldManager: Invalid value: \"a\\u{7f}\": invalid character U+007F (at position 1)"
-        );
     }
 }

@@ -4,27 +4,11 @@ use serde_json::json;
 
 use crate::pass::{
     api::{Fault, error},
-    world::{World, absent, answer, config_map, deployment, no, reference, secret, service, versions, yes},
+    world::{World, answer, config_map, deployment, reference, secret, service, yes},
 };
 
 fn two() -> pintle_wit::Response {
     answer(vec![config_map("page", "a"), deployment("web", &[])])
-}
-
-#[test]
-fn the_first_pass_creates_every_child_and_then_writes_one_status() {
-    let mut world = World::new();
-    let run = world.pass(&two());
-    assert_eq!(run.steps, ["call", "create ConfigMap page", "create Deployment web", "status", "emit"]);
-    assert_eq!((run.done.counts.created, run.done.counts.updated), (2, 0));
-    assert_eq!(world.status()["phase"], "Up");
-    assert_eq!(world.status()["observedGeneration"], 1);
-    assert_eq!(world.says("Ready"), no("ChildNotReady"));
-    assert_eq!(world.says("Reconciling"), yes("ChildNotReady"));
-    assert_eq!(run.done.wake.retry, None, "a watch event will come");
-    world.tells("Ready", &["Deployment shops/web"]);
-    world.settle(&two());
-    assert_eq!((world.says("Ready"), world.says("Reconciling")), (yes("Succeeded"), absent()));
 }
 
 #[test]
@@ -57,23 +41,6 @@ fn a_guest_that_does_not_observe_its_status_is_not_called_because_it_was_written
 }
 
 #[test]
-fn a_restarted_host_over_a_converged_root_makes_no_mutating_request() {
-    let mut world = World::new();
-    let children = vec![
-        config_map("page", "a"),
-        secret("keys", "s"),
-        service("web", 30010),
-        deployment("web", &["keys"]),
-    ];
-    world.settle(&answer(children.clone()));
-    let before = versions(&world);
-    world.restart();
-    let run = world.pass(&answer(children));
-    assert_eq!(run.steps, ["call", "get Secret keys"]);
-    assert_eq!(versions(&world), before);
-}
-
-#[test]
 fn empty_lists_and_maps_and_nulls_in_a_child_are_no_drift() {
     let mut world = World::new();
     let mut map = config_map("page", "a");
@@ -83,44 +50,6 @@ fn empty_lists_and_maps_and_nulls_in_a_child_are_no_drift() {
     world.settle(&answer(vec![map.clone()]));
     world.restart();
     assert_eq!(world.pass(&answer(vec![map])).steps, ["call"]);
-}
-
-#[test]
-fn a_foreign_edit_of_an_owned_field_is_put_right_with_uid_and_force() {
-    let mut world = World::new();
-    world.settle(&two());
-    world.api.edit(&reference("ConfigMap", "page"), "data.key", json!("foreign"));
-    let run = world.pass(&two());
-    // The world's API server refuses a forced apply of a wrong uid and an unforced one of an existing object.
-    assert_eq!(run.steps[..2], ["call", "update ConfigMap page"]);
-    assert_eq!(run.done.counts.updated, 1);
-    assert_eq!(world.live("ConfigMap", "page").unwrap()["data"]["key"], "a");
-    world.settle(&two());
-}
-
-#[test]
-fn an_edit_of_an_owner_reference_or_a_label_of_ours_is_put_right() {
-    let mut world = World::new();
-    world.settle(&two());
-    world.api.edit(&reference("ConfigMap", "page"), "metadata.labels.theirs", json!("x"));
-    assert!(world.pass(&two()).steps.is_empty(), "another label");
-    let labels = json!({"app": "theirs"});
-    world.api.edit(&reference("ConfigMap", "page"), "metadata.labels", labels);
-    let run = world.pass(&two());
-    assert!(run.steps.contains(&"update ConfigMap page".into()), "{:?}", run.steps);
-    let live = world.live("ConfigMap", "page").unwrap();
-    assert_eq!(live["metadata"]["labels"]["pintle.dev/root"], "shop-uid");
-}
-
-#[test]
-fn a_foreign_edit_of_another_field_is_left_and_costs_no_call() {
-    let mut world = World::new();
-    world.settle(&two());
-    world.api.edit(&reference("ConfigMap", "page"), "data.theirs", json!("foreign"));
-    assert!(world.pass(&two()).steps.is_empty());
-    world.restart();
-    assert_eq!(world.pass(&two()).steps, ["call"]);
-    assert_eq!(world.live("ConfigMap", "page").unwrap()["data"]["theirs"], "foreign");
 }
 
 #[test]
@@ -154,39 +83,6 @@ fn a_child_that_is_being_deleted_is_waited_for() {
     world.api.objects.remove(&reference("ConfigMap", "page"));
     world.settle(&two());
     assert_eq!(world.says("Ready"), yes("Succeeded"));
-}
-
-#[test]
-fn a_removed_child_is_pruned_after_a_live_read() {
-    let mut world = World::new();
-    world.settle(&two());
-    let one = answer(vec![deployment("web", &[])]);
-    world.binding.generation += 1;
-    let run = world.pass(&one);
-    assert_eq!(run.steps, ["call", "get ConfigMap page", "delete ConfigMap page", "emit"]);
-    assert_eq!((run.done.counts.deleted, run.done.ready), (1, true));
-    assert_eq!(world.live("ConfigMap", "page"), None);
-}
-
-#[test]
-fn nothing_is_pruned_before_every_apply_succeeded() {
-    let mut world = World::new();
-    world.settle(&two());
-    world.binding.generation += 1;
-    let other = answer(vec![config_map("other", "a"), deployment("web", &[])]);
-    for refusal in
-        [error(403, "Forbidden", "no"), error(500, "InternalError", "later"), error(422, "Invalid", "never")]
-    {
-        world.api.fail("apply ConfigMap other", Fault::Refuse(refusal));
-        world.restart();
-        let run = world.pass(&other);
-        assert!(!run.steps.iter().any(|step| step.starts_with("delete")), "{:?}", run.steps);
-        assert!(world.live("ConfigMap", "page").is_some());
-        assert!(!run.done.ready);
-    }
-    world.restart();
-    world.pass(&other);
-    assert_eq!(world.live("ConfigMap", "page"), None);
 }
 
 #[test]
@@ -237,18 +133,6 @@ fn config_maps_and_secrets_are_applied_before_what_may_refer_to_them() {
     let position = |step: &str| run.steps.iter().position(|other| other == step).unwrap();
     assert!(position("create Secret keys") < position("create Deployment web"));
     assert!(position("create ConfigMap page") < position("create Deployment web"));
-}
-
-#[test]
-fn a_swap_whose_answer_is_byte_equal_writes_nothing() {
-    let mut world = World::new();
-    world.settle(&two());
-    let before = versions(&world);
-    world.binding.digest = "sha256:two".into();
-    assert_eq!(world.pass(&two()).steps, ["call"]);
-    assert_eq!(versions(&world), before);
-    assert_eq!(world.status()["pintle"]["moduleDigest"], "sha256:one");
-    assert!(world.pass(&two()).steps.is_empty());
 }
 
 /// A ConfigMap and a Service, which is not observed.

@@ -1,10 +1,10 @@
 //! Roots of cluster scope, whose children are in the namespaces that the grants name.
 
-use pintle_core::{KindInfo, object};
+use pintle_core::KindInfo;
 use pintle_wit::{ChildKind, Kind};
 use serde_json::{Value, json};
 
-use crate::pass::world::{World, answer, config_map, deployment, elsewhere, no, secret, yes};
+use crate::pass::world::{World, answer, config_map, deployment, elsewhere, no, secret};
 
 /// Grants children in the namespaces `stock` and `shops`.
 fn grant_namespaces(world: &mut World) {
@@ -53,31 +53,6 @@ fn a_pod_refers_to_its_own_namespace() {
     assert_eq!(world.says("Ready"), no("ReferenceNotGranted"));
     world.pass(&answer(vec![placed(secret("keys", "a"), "stock"), pods]));
     assert!(world.api.objects.contains_key(&elsewhere("Deployment", "web")), "{}", world.status());
-}
-
-#[test]
-fn a_root_of_cluster_scope_owns_its_children_everywhere() {
-    let mut world = chain();
-    let globe = json!({"apiVersion": "example.com/v1", "kind": "Planet", "metadata": {"name": "globe"}});
-    let there = [config_map("shelf", "a"), secret("keys", "a")].map(|child| placed(child, "stock"));
-    let children = answer(there.into_iter().chain([globe]).collect());
-    let run = world.settle(&children);
-    assert!(run.steps.is_empty(), "{:?}", world.status());
-    assert_eq!(world.says("Ready"), yes("Succeeded"));
-    let root = &world.api.objects[&world.root];
-    assert_eq!(root["metadata"].get("finalizers"), None, "the garbage collector knows the owner");
-    let owner =
-        |live: &Value| object::text(&live["metadata"]["ownerReferences"][0], &["uid"]).map(ToOwned::to_owned);
-    assert_eq!(owner(&world.api.objects[&elsewhere("ConfigMap", "shelf")]).as_deref(), Some("chain-uid"));
-    // Of a kind that is not watched, so that a host that starts must know where to look.
-    let entry = json!([{"apiVersion": "v1", "kind": "Secret", "namespace": "stock", "name": "keys"}]);
-    assert_eq!(world.status()["pintle"]["unwatched"], entry);
-    world.restart();
-    assert_eq!(world.pass(&children).steps, ["call", "get Secret keys"]);
-    // Its namespace cannot be guessed.
-    world.binding.digest = "sha256:two".into();
-    world.pass(&answer(vec![config_map("shelf", "a")]));
-    assert_eq!(world.says("Ready"), no("NamespaceForbidden"));
 }
 
 #[test]

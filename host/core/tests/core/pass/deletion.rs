@@ -1,7 +1,7 @@
 //! The end of a root.
 
 use pintle_core::Duty;
-use pintle_wit::{Failure, Response};
+use pintle_wit::Response;
 use serde_json::{Value, json};
 
 use crate::pass::{
@@ -27,7 +27,7 @@ fn finalized() -> Response {
     Response { finalized: true, ..answer(vec![]) }
 }
 
-pub(crate) fn delete(world: &mut World) {
+fn delete(world: &mut World) {
     world.edit_root("metadata.deletionTimestamp", json!("2000-01-01T00:00:00Z"));
 }
 
@@ -184,20 +184,6 @@ fn a_root_that_cannot_be_read_keeps_its_child_waiting() {
 }
 
 #[test]
-fn the_guests_finalizer_is_there_before_the_first_child() {
-    let mut world = World::new();
-    world.binding.manifest.finalizer = true;
-    let run = world.pass(&page());
-    assert_eq!(
-        run.steps,
-        ["call", "read Shop shop", "finalizers", "create ConfigMap page", "status", "emit"]
-    );
-    assert_eq!(world.api.objects[&world.root]["metadata"]["finalizers"], json!([GUEST]));
-    let run = world.settle(&page());
-    assert!(run.steps.is_empty());
-}
-
-#[test]
 fn a_deleted_root_waits_until_its_guest_is_done_and_the_answers_are_carried_out() {
     let mut world = finalizing();
     delete(&mut world);
@@ -235,20 +221,6 @@ fn a_lost_reply_does_not_let_a_root_go() {
     assert!(!is_gone(&world) && run.done.wake.retry.is_some());
     world.pass(&finalized());
     assert!(is_gone(&world));
-}
-
-#[test]
-fn a_broken_guest_holds_its_root_until_an_administrator_releases_it() {
-    let mut world = finalizing();
-    delete(&mut world);
-    world.pass_with(|_| Err(Failure::terminal("GuestTrapped", "unreachable")));
-    assert!(!is_gone(&world));
-    assert_eq!(world.says("Ready"), no("GuestTrapped"));
-    world.tells("Ready", &["pintle.dev/release"]);
-    annotate(&mut world, "pintle.dev/release", "true");
-    let run = world.pass_with(|_| panic!("the guest is not asked"));
-    assert!(is_gone(&world), "{:?}", run.steps);
-    assert!(world.live("ConfigMap", "page").is_some(), "the garbage collector takes it");
 }
 
 #[test]
@@ -309,17 +281,6 @@ fn without_a_module_the_guests_finalizer_holds_and_nothing_else_happens() {
     annotate(&mut world, "pintle.dev/release", "true");
     world.pass_with(|_| panic!("there is no guest"));
     assert!(is_gone(&world));
-}
-
-#[test]
-fn a_reconciler_that_goes_takes_its_finalizers_along_and_leaves_the_children() {
-    let mut world = finalizing();
-    world.binding.duty = Duty::Release;
-    let run = world.pass_with(|_| panic!("there is no guest"));
-    assert_eq!(run.steps, ["finalizers"]);
-    assert!(world.api.objects[&world.root]["metadata"].get("finalizers").is_none());
-    assert!(world.live("ConfigMap", "page").is_some());
-    assert!(world.pass_with(|_| panic!("there is no guest")).steps.is_empty());
 }
 
 #[test]

@@ -55,29 +55,6 @@ fn duplicate() -> ApiError {
 }
 
 #[test]
-fn an_item_whose_key_was_changed_gets_it_back_and_what_stood_there_goes() {
-    let mut world = World::new();
-    world.settle(&shop());
-    replace(&mut world, &[item(81, "http", "http"), item(9090, "metrics", "metrics")]);
-    let run = world.pass(&shop());
-    assert_eq!(run.steps[..4], ["call", "inspect Service web", "claim Service web", "update Service web"]);
-    assert!(run.done.ready);
-    assert_eq!(listeners(&world), json!([item(9090, "metrics", "metrics"), item(80, "http", "http")]));
-    let managed = &world.live("Service", "web").unwrap()["metadata"]["managedFields"];
-    let managers: Vec<&Value> = managed.as_array().unwrap().iter().map(|entry| &entry["operation"]).collect();
-    assert_eq!(managers, ["Update", "Apply"], "theirs for what is theirs, and ours");
-    let theirs = &managed[0]["fieldsV1"]["f:spec"]["f:listeners"];
-    assert_eq!(theirs.as_object().unwrap().keys().collect::<Vec<_>>(), ["k:{\"port\":9090}"]);
-    world.settle(&shop());
-    // What the guest no longer sends goes, as nobody else owns it.
-    let mut none = shop();
-    none.children[0].object["spec"]["listeners"] = json!([]);
-    world.binding.generation += 1;
-    world.pass(&none);
-    assert_eq!(listeners(&world), json!([item(9090, "metrics", "metrics")]));
-}
-
-#[test]
 fn what_cannot_be_beside_ours_goes_when_the_api_server_says_so() {
     let mut world = World::new();
     world.settle(&shop());

@@ -77,15 +77,6 @@ fn a_transient_failure_says_nothing_about_the_generation_and_a_terminal_one_does
 }
 
 #[test]
-fn a_guest_that_fails_on_its_first_call_creates_nothing() {
-    let mut world = World::new();
-    let run = world.pass_with(|_| Err(Failure::terminal("Bad Reason!", "no word")));
-    assert_eq!(run.steps, ["call", "status", "emit"]);
-    assert_eq!(world.says("Stalled"), yes("GuestFailed"), "a reason that the API would refuse is replaced");
-    assert_eq!(world.status().get("phase"), None);
-}
-
-#[test]
 fn a_guest_that_fails_when_it_is_told_of_a_refusal_leaves_what_was_applied() {
     let mut world = World::new();
     world.api.fail("apply ConfigMap page", Fault::Refuse(error(422, "Invalid", "no")));

@@ -1,12 +1,11 @@
 //! Whose an object is: never adopted silently, never taken from another.
 
 use pintle_core::ApiError;
-use pintle_wit::Refusal;
 use serde_json::{Value, json};
 
 use crate::pass::{
     api::{Fault, error},
-    world::{World, absent, answer, config_map, deployment, no, reference, secret, yes},
+    world::{World, absent, answer, config_map, deployment, no, reference, secret},
 };
 
 /// An object of somebody else, under the name of a child, with other fields.
@@ -18,46 +17,6 @@ fn foreign(kind: &str, name: &str) -> Value {
 
 fn two() -> pintle_wit::Response {
     answer(vec![config_map("page", "a"), config_map("other", "a")])
-}
-
-#[test]
-fn a_foreign_object_with_disjoint_fields_is_not_touched_and_the_others_are_applied() {
-    let mut world = World::new();
-    let page = world.api.create(foreign("ConfigMap", "page"));
-    let before = world.api.objects[&page].clone();
-    let mut told: Vec<Refusal> = Vec::new();
-    let run = world.pass_with(|request| {
-        told = request.refusals.clone();
-        Ok(two())
-    });
-    assert_eq!(world.api.objects[&page], before);
-    assert!(world.live("ConfigMap", "other").is_some());
-    assert_eq!((world.says("Ready"), world.says("Stalled")), (no("AdoptionConflict"), absent()));
-    assert_eq!(world.says("Reconciling"), yes("AdoptionConflict"));
-    assert_eq!((told.len(), told[0].reason.as_str(), told[0].code), (1, Refusal::ADOPTION_CONFLICT, 409));
-    assert!(run.done.wake.retry.is_some() && !run.done.ready);
-    assert_eq!(run.done.error.as_deref(), Some("AdoptionConflict"));
-    world.tells("Ready", &["ConfigMap shops/page", "pintle.dev/adopt=shop-uid"]);
-    assert!(run.events.iter().any(|event| event.reason == "AdoptionConflict"));
-    let again = world.pass(&two());
-    assert_eq!(
-        again.steps,
-        ["call", "create ConfigMap page", "get ConfigMap page"],
-        "no second write, no second event"
-    );
-    assert_eq!(world.api.objects[&page], before);
-}
-
-#[test]
-fn an_adoption_conflict_ends_when_the_object_goes() {
-    let mut world = World::new();
-    let page = world.api.create(foreign("ConfigMap", "page"));
-    world.pass(&two());
-    world.api.objects.remove(&page);
-    world.pass(&two());
-    assert_eq!(world.says("Ready"), yes("Succeeded"));
-    assert!(world.live("ConfigMap", "page").is_some());
-    world.settle(&two());
 }
 
 #[test]
@@ -131,37 +90,6 @@ fn deprived() -> (World, pintle_wit::ObjectRef) {
 }
 
 #[test]
-fn a_child_that_lost_its_owner_reference_gets_it_back_after_a_look_at_the_root() {
-    for restarted in [false, true] {
-        let (mut world, page) = deprived();
-        let before = world.live("ConfigMap", "page").cloned().unwrap();
-        if restarted {
-            world.restart();
-        }
-        let run = world.pass(&two());
-        assert_eq!(run.steps[..3], ["call", "read Shop shop", "update ConfigMap page"]);
-        let after = &world.api.objects[&page];
-        assert_eq!(after["metadata"]["ownerReferences"][0]["uid"], "shop-uid");
-        assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
-        assert_eq!(world.says("Ready"), yes("Succeeded"));
-        world.settle(&two());
-    }
-}
-
-#[test]
-fn a_child_without_owner_and_label_is_a_conflict_until_it_is_annotated() {
-    let (mut world, page) = deprived();
-    world.api.edit(&page, "metadata.labels", json!({}));
-    world.pass(&two());
-    assert_eq!(world.says("Ready"), no("AdoptionConflict"));
-    world.api.edit(&page, "metadata.annotations.adopt", json!("x"));
-    let live = world.api.objects.get_mut(&page).unwrap();
-    live["metadata"]["annotations"]["pintle.dev/adopt"] = json!("shop-uid");
-    let run = world.pass(&two());
-    assert_eq!(world.says("Ready"), yes("Succeeded"), "{:?}", run.steps);
-}
-
-#[test]
 fn what_others_have_marked_or_taken_over_is_not_taken_back() {
     for (field, value) in [
         // The value is the same, and no longer ours.
@@ -198,35 +126,6 @@ fn children_that_are_orphaned_on_purpose_while_their_root_goes_are_let_go() {
     assert_eq!(run.steps, ["call", "read Shop shop"]);
     assert!(run.done.wake.retry.is_some());
     assert_eq!(world.api.objects[&page], before);
-}
-
-#[test]
-fn of_two_roots_that_name_one_child_the_second_gets_a_conflict() {
-    let mut world = World::new();
-    world.settle(&two());
-    let before = world.live("ConfigMap", "page").cloned();
-    world.root = world.add_root("second");
-    world.restart();
-    let run = world.pass(&two());
-    assert_eq!(world.says("Ready"), no("AdoptionConflict"));
-    let message = world.message("Ready");
-    assert!(message.ends_with("it is controlled by Shop shop"), "{message}");
-    assert!(!run.done.ready);
-    assert_eq!(world.live("ConfigMap", "page").cloned(), before);
-}
-
-#[test]
-fn a_lost_reply_ends_with_the_child_accepted_and_no_second_create() {
-    let mut world = World::new();
-    world.api.fail("apply ConfigMap page", Fault::LoseReply);
-    let run = world.pass(&two());
-    assert!(run.done.wake.retry.is_some() && !run.done.ready);
-    assert_eq!(world.says("Reconciling"), yes("NoReply"));
-    let uid = world.live("ConfigMap", "page").unwrap()["metadata"]["uid"].clone();
-    let run = world.pass(&two());
-    assert!(run.done.ready);
-    assert!(!run.steps.iter().any(|step| step.starts_with("create")), "{:?}", run.steps);
-    assert_eq!(world.live("ConfigMap", "page").unwrap()["metadata"]["uid"], uid);
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use pintle_core::{ApiError, Binding};
+use pintle_core::Binding;
 use pintle_wit::{Kind, Manifest, NeedKind, ObjectRef, PatchKind, Response};
 use serde_json::{Value, json};
 
 use crate::pass::{
-    api::{Fault, cause, error},
-    world::{World, absent, no, yes},
+    api::{Fault, error},
+    world::{World, no},
 };
 
 /// Lets a guest see Pods, patch the replicas of Deployments, and have Pods evicted and deleted.
@@ -68,57 +68,6 @@ fn add_target(world: &mut World) -> ObjectRef {
 
 fn annotations(world: &World, target: &ObjectRef) -> Value {
     world.api.objects[target]["metadata"]["annotations"].clone()
-}
-
-#[test]
-fn a_patch_is_applied_once_and_leaves_no_trace_in_the_root() {
-    let mut world = world();
-    let target = add_target(&mut world);
-    let run = world.pass(&patch("1"));
-    assert_eq!(run.steps, ["call", "inspect Deployment theirs", "patch Deployment theirs", "status"]);
-    assert_eq!(run.done.counts.patched, 1);
-    assert_eq!(annotations(&world, &target), json!({"other": "1", "a/b": "1"}));
-    let owner = &world.api.objects[&target]["metadata"]["managedFields"][0];
-    let manager = owner["manager"].as_str().unwrap();
-    assert!(manager.starts_with("pintle-Shop-"), "a manager of the root's own: {manager}");
-    assert!(world.api.objects[&world.root]["metadata"].get("finalizers").is_none());
-
-    assert_eq!(run.done.wake.again, Some(Duration::ZERO), "to be told of its changes");
-    let run = world.pass(&patch("1"));
-    assert_eq!((&run.steps[..], run.done.wake.again), (&["look".to_owned()][..], None));
-    let run = world.pass(&response(json!({"status": {"n": 1}})));
-    assert_eq!(run.steps, ["look"], "the same request needs no call");
-    world.binding.digest = "sha256:two".into();
-    let run = world.pass(&response(json!({})));
-    assert_eq!(run.steps, ["look", "call"]);
-    assert_eq!(annotations(&world, &target)["a/b"], "1", "what is no longer sent stays");
-    assert!(world.pass(&response(json!({}))).steps.is_empty(), "and is no longer followed");
-}
-
-#[test]
-fn a_patch_that_somebody_undoes_is_put_right() {
-    let mut world = world();
-    world.binding.grants.patches[0].force = true;
-    let target = add_target(&mut world);
-    world.pass(&patch("1"));
-    world.api.edit(&target, "spec.replicas", json!(7));
-    assert_eq!(world.pass(&patch("1")).steps, ["look"], "of what is not ours");
-    world.api.edit(&target, "metadata.annotations.a/b", "theirs".into());
-    let run = world.pass(&patch("1"));
-    assert_eq!(run.steps, ["look", "call", "inspect Deployment theirs", "patch Deployment theirs"]);
-    assert_eq!(annotations(&world, &target)["a/b"], "1");
-}
-
-#[test]
-fn a_patch_never_creates_and_says_what_is_missing() {
-    let mut world = world();
-    let run = world.pass(&patch("1"));
-    assert_eq!(run.steps, ["call", "inspect Deployment theirs", "status", "emit"]);
-    assert_eq!(world.says("Ready"), no("PatchTargetMissing"));
-    assert!(run.done.wake.retry.is_some());
-    add_target(&mut world);
-    assert_eq!(world.pass(&patch("1")).done.counts.patched, 1);
-    assert_eq!(world.says("Ready"), yes("Succeeded"));
 }
 
 #[test]
@@ -251,27 +200,6 @@ fn a_successor_of_the_same_name_is_left_alone() {
     let run = world.pass(&evict(&["a"], false));
     assert_eq!((run.done.counts.evicted, run.done.error), (0, None));
     assert!(world.api.objects.contains_key(&pod));
-}
-
-#[test]
-fn a_disruption_budget_that_says_no_is_shown_and_tried_again_after_its_delay() {
-    let mut world = world();
-    add_pod(&mut world, "a", true);
-    let budget = ApiError {
-        causes: vec![cause("", "The disruption budget web needs 1 healthy pods and has 1 currently")],
-        retry_after: Some(Duration::from_secs(10)),
-        ..error(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.")
-    };
-    world.api.fail("evict Pod a", Fault::Refuse(budget));
-    let run = world.pass(&evict(&["a"], false));
-    assert_eq!(run.done.wake.retry, Some(Duration::from_secs(10)));
-    assert_eq!(run.events.last().map(|event| event.reason.as_str()), Some("EvictionBlocked"));
-    assert_eq!(world.says("Ready"), no("EvictionBlocked"), "in the same pass");
-    assert_eq!(world.says("Stalled"), absent());
-    world.tells("Ready", &["disruption budget web"]);
-    let run = world.pass(&evict(&["a"], false));
-    assert_eq!(evictions(&run.steps), ["a"]);
-    assert_eq!(world.says("Ready"), yes("Succeeded"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a preview says, against what a pass then does.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use pintle_core::{
     Observed, Outcome, RootMemory, SealingKey, Snapshot, Step, object,
@@ -10,9 +10,7 @@ use pintle_core::{
 use pintle_wit::{Failure, ObjectRef, Response};
 use serde_json::{Value, json};
 
-use crate::pass::world::{
-    MANAGER, World, answer, config_map, deployment, reference, secret, service, versions,
-};
+use crate::pass::world::{MANAGER, World, answer, config_map, deployment, secret};
 
 /// A preview of the world's root before a guest that gives this answer. Whoever makes it has another key than the host.
 fn preview(world: &World, guest: &Result<Response, Failure>) -> (Previewed, Arc<Value>) {
@@ -57,83 +55,10 @@ fn said(world: &World, previewed: &Previewed, root: &Value) -> PlannedRoot {
     planned(root, &world.binding, previewed, Vec::new(), &live, &mask, &text)
 }
 
-/// The objects that differ, apart from the root.
-fn differing(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Vec<String> {
-    let all: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let differ = all.into_iter().filter(|name| before.get(*name) != after.get(*name));
-    differ.filter(|name| !name.starts_with("Shop")).cloned().collect()
-}
-
-/// Previews an answer, has a pass carry it out, and compares: the preview must name every child that changed, and no other.
-fn agrees(mut world: World, then: &Response) -> PlannedRoot {
-    let (previewed, root) = preview(&world, &Ok(then.clone()));
-    let planned = said(&world, &previewed, &root);
-    let mut named: Vec<String> = planned
-        .children
-        .iter()
-        .filter(|child| child.change.writes())
-        .map(|child| child.reference.to_string())
-        .collect();
-    named.sort();
-    let before = versions(&world);
-    world.binding.digest = "sha256:two".into();
-    for _ in 0..3 {
-        world.pass(then);
-    }
-    assert_eq!(named, differing(&before, &versions(&world)), "{planned:?}");
-    planned
-}
-
 fn settled(before: &Response) -> World {
     let mut world = World::new();
     world.settle(before);
     world
-}
-
-#[test]
-fn a_preview_names_what_a_pass_changes_and_nothing_else() {
-    let (page, front) = (config_map("page", "a"), service("front", 80));
-    let (key, app) = (secret("key", "correct horse"), deployment("app", &["key"]));
-    let all = || answer(vec![page.clone(), front.clone(), key.clone(), app.clone()]);
-    assert_eq!(agrees(settled(&all()), &all()).verdict, Verdict::Unchanged);
-    for then in [
-        answer(vec![config_map("page", "b"), front.clone(), key.clone(), app.clone()]),
-        answer(vec![page.clone(), front.clone(), secret("key", "battery staple"), app.clone()]),
-        answer(vec![page.clone(), key.clone(), app.clone()]),
-        answer(vec![page.clone(), front.clone()]),
-        answer(vec![page.clone(), front.clone(), key.clone(), app.clone(), config_map("more", "a")]),
-        answer(vec![]),
-    ] {
-        assert_eq!(agrees(settled(&all()), &then).verdict, Verdict::Changed);
-    }
-    // The first answer of all.
-    assert_eq!(agrees(World::new(), &all()).verdict, Verdict::Changed);
-}
-
-#[test]
-fn what_somebody_has_taken_from_us_is_a_change_and_what_is_theirs_is_none() {
-    let shop = answer(vec![config_map("page", "a"), service("front", 80)]);
-    let mut world = settled(&shop);
-    world.api.edit(&reference("ConfigMap", "page"), "data.key", json!("theirs"));
-    let planned = agrees(world, &shop);
-    assert_eq!(
-        (planned.verdict, planned.children[0].fields[0].path.as_str()),
-        (Verdict::Changed, "data.key")
-    );
-    let mut world = settled(&shop);
-    world.api.edit(&reference("ConfigMap", "page"), "data.more", json!("theirs"));
-    assert_eq!(agrees(world, &shop).verdict, Verdict::Unchanged);
-}
-
-#[test]
-fn an_object_of_somebody_else_is_a_conflict_and_holds_deletions_up() {
-    let mut world = settled(&answer(vec![config_map("page", "a")]));
-    let mut theirs = config_map("menu", "theirs");
-    theirs["metadata"] = json!({"name": "menu", "namespace": "shops", "uid": "theirs"});
-    world.api.create(theirs);
-    let planned = agrees(world, &answer(vec![config_map("menu", "a")]));
-    assert_eq!(planned.verdict, Verdict::Fails);
-    assert_eq!(planned.failure.unwrap().reason, "AdoptionConflict");
 }
 
 #[test]

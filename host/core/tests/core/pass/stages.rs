@@ -48,29 +48,6 @@ fn settled(answer: &Response) -> World {
 }
 
 #[test]
-fn a_stage_waits_for_the_one_before_it_and_says_what_for() {
-    let mut world = world();
-    let run = world.pass(&shop("a"));
-    assert_eq!(run.steps, ["call", "create Deployment db", "status", "emit"]);
-    assert_eq!(run.done.wake.retry, None, "the watch will tell");
-    assert_eq!((world.says("Ready"), world.says("Reconciling")), (no("StageWaiting"), yes("StageWaiting")));
-    assert!(world.message("Reconciling").starts_with("stage 1 waits for Deployment shops/db: "));
-    make_ready(&mut world, "db");
-    let run = world.pass(&shop("a"));
-    assert_eq!(
-        run.steps,
-        ["call", "create ConfigMap page", "create Deployment web", "status", "emit"],
-        "the children of one stage go side by side, what others refer to first"
-    );
-    assert!(world.message("Reconciling").starts_with("stage 7 waits for Deployment shops/web: "));
-    make_ready(&mut world, "web");
-    let run = world.pass(&shop("a"));
-    assert_eq!(run.steps, ["call", "create Service door", "status", "emit"]);
-    assert!(run.done.ready);
-    world.settle(&shop("a"));
-}
-
-#[test]
 fn stages_whose_children_are_ready_at_once_are_one_pass() {
     let mut world = world();
     let mut maps =
@@ -116,18 +93,6 @@ fn a_restarted_host_goes_on_where_the_stages_were() {
 }
 
 #[test]
-fn what_a_later_stage_has_is_kept_and_repaired_while_an_earlier_one_is_not_ready() {
-    let mut world = settled(&shop("a"));
-    world.api.edit(&reference("Deployment", "db"), "status.availableReplicas", json!(0));
-    world.api.edit(&reference("ConfigMap", "page"), "data.key", json!("theirs"));
-    let run = world.pass(&shop("a"));
-    assert_eq!(run.steps, ["call", "update ConfigMap page", "status", "emit"]);
-    assert_eq!(world.live("ConfigMap", "page").unwrap()["data"]["key"], "a");
-    assert_eq!(world.says("Ready"), no("ChildNotReady"), "no stage waits: everything is applied");
-    assert!(world.live("Service", "door").is_some() && world.live("Deployment", "web").is_some());
-}
-
-#[test]
 fn another_form_and_a_missing_child_wait_for_the_stages_before() {
     let mut world = settled(&shop("a"));
     world.api.edit(&reference("Deployment", "db"), "status.availableReplicas", json!(0));
@@ -140,28 +105,6 @@ fn another_form_and_a_missing_child_wait_for_the_stages_before() {
     make_ready(&mut world, "db");
     let run = world.pass(&shop("b"));
     assert_eq!(run.steps[..3], ["call", "update ConfigMap page", "create Service door"]);
-    assert!(run.done.ready);
-}
-
-#[test]
-fn prune_waits_until_the_last_stage_is_applied() {
-    let mut world = settled(&answer(vec![config_map("old", "a")]).also_stages(&shop("a")));
-    world.api.edit(&reference("Deployment", "db"), "status.availableReplicas", json!(0));
-    let mut next = shop("b");
-    next.status.insert("phase".into(), "Next".into());
-    world.binding.generation += 1;
-    let run = world.pass(&next);
-    assert!(!run.steps.iter().any(|step| step.contains("old")), "{:?}", run.steps);
-    assert!(world.live("ConfigMap", "old").is_some());
-    world.pass(&next);
-    let quiet = world.pass_with(|_| panic!("an object that waits to be pruned is no reason for a call"));
-    assert!(quiet.steps.is_empty(), "{:?}", quiet.steps);
-    make_ready(&mut world, "db");
-    let run = world.pass(&next);
-    assert_eq!(
-        run.steps[..4],
-        ["call", "update ConfigMap page", "get ConfigMap old", "delete ConfigMap old"]
-    );
     assert!(run.done.ready);
 }
 
@@ -222,18 +165,6 @@ fn a_standing_refusal_in_a_stage_that_waits_again_is_neither_sent_nor_forgotten(
     let run = world.pass(&shop("b"));
     assert!(run.done.ready, "{:?}", run.steps);
     assert_eq!(world.says("Stalled"), absent());
-}
-
-trait AlsoStages {
-    fn also_stages(self, other: &Response) -> Self;
-}
-
-impl AlsoStages for Response {
-    /// The children of another answer besides one's own.
-    fn also_stages(mut self, other: &Response) -> Self {
-        self.children.extend(other.children.iter().cloned());
-        self
-    }
 }
 
 /// Where each stage looks at all before it, once for each that is applied, this takes minutes.

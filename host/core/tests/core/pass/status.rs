@@ -24,16 +24,6 @@ fn transition(world: &World, name: &str) -> String {
 }
 
 #[test]
-fn a_status_that_is_as_it_should_be_is_not_written() {
-    let mut world = World::new();
-    world.settle(&one());
-    let before = world.api.objects[&world.root].clone();
-    world.restart();
-    assert_eq!(world.pass(&one()).steps, ["call"]);
-    assert_eq!(world.api.objects[&world.root], before);
-}
-
-#[test]
 fn the_first_status_of_a_host_is_not_written_over_what_it_has_not_seen() {
     let mut world = World::new();
     let root = world.root.clone();
@@ -89,18 +79,6 @@ fn transition_times_move_with_the_status_of_a_condition_and_not_otherwise() {
     assert_eq!(transition(&world, "Ready"), first);
     world.settle(&two);
     assert_ne!(transition(&world, "Ready"), first);
-}
-
-#[test]
-fn a_field_that_the_guest_no_longer_sends_vanishes() {
-    let mut world = World::new();
-    world.settle(&saying(json!({"phase": "Up", "domains": ["a"], "more": {"x": 1, "y": 2}})));
-    assert_eq!(world.status()["domains"], json!(["a"]));
-    world.binding.generation += 1;
-    let run = world.pass(&saying(json!({"phase": "Up", "more": {"x": 1}})));
-    assert_eq!(run.steps, ["call", "status", "emit"]);
-    assert_eq!(world.status().get("domains"), None);
-    assert_eq!(world.status()["more"], json!({"x": 1}));
 }
 
 #[test]

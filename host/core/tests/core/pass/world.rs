@@ -1,6 +1,6 @@
 //! An API server, a root, a reconciler, and the driver that carries the steps of a pass out.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use pintle_core::{
     Applied, Binding, Done, KindInfo, Observed, Outcome, Pass, RootMemory, Snapshot, Step,
@@ -413,11 +413,4 @@ pub(crate) fn deployment(name: &str, secrets: &[&str]) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
         "spec": {"replicas": 1, "template": {"metadata": {"labels": {"app": name}}, "spec": {
             "containers": [{"name": "main", "image": "shop:1"}], "volumes": volumes}}}})
-}
-
-/// The objects of a kind by name, for comparing before and after.
-pub(crate) fn versions(world: &World) -> BTreeMap<String, String> {
-    let version =
-        |live: &Value| object::text(live, &["metadata", "resourceVersion"]).unwrap_or_default().to_owned();
-    world.api.objects.iter().map(|(reference, live)| (reference.to_string(), version(live))).collect()
 }

@@ -1,7 +1,7 @@
 //! Tests of `children.rs`.
 
 use super::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
 fn child(name: &str, version: &str, uid: &str, root: &str) -> Observed {
     let live = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n", "uid": uid,
@@ -86,17 +86,6 @@ fn a_list_of_one_namespace_says_nothing_of_the_others() {
 }
 
 #[test]
-fn a_deletion_while_disconnected_is_seen_in_the_next_list() {
-    let mut children = Children::default();
-    let first = children.list_begins();
-    children.saw(child("a", "1", "u", "r"), Some(first));
-    assert!(children.list_ended(&kind(), None, first).is_empty());
-    let second = children.list_begins();
-    assert_eq!(children.list_ended(&kind(), None, second), uids(["r"]));
-    assert!(children.of_root("r").is_empty());
-}
-
-#[test]
 fn after_a_server_went_back_to_an_older_state_what_a_complete_list_shows_holds() {
     let mut children = Children::default();
     children.saw(child("a", "900", "u", "r"), None);
@@ -122,18 +111,6 @@ fn a_child_that_changes_its_owner_concerns_both_roots() {
     assert_eq!(children.saw(child("a", "2", "u", "r2"), None), uids(["r1", "r2"]));
     assert!(children.of_root("r1").is_empty());
     assert_eq!(children.of_root("r2").len(), 1);
-}
-
-#[test]
-fn a_child_that_lost_its_owner_still_concerns_the_root_that_its_label_names() {
-    let mut children = Children::default();
-    let live = |owners: Value| {
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n", "uid": "u",
-            "labels": {"pintle.dev/reconciler": "m", "pintle.dev/root": "r"}, "resourceVersion": "1", "ownerReferences": owners}})
-    };
-    children.saw(Observed::of(&live(json!([{"uid": "r", "controller": true}])), "m", false), None);
-    assert_eq!(children.saw(Observed::of(&live(json!([])), "m", false), None), uids(["r"]));
-    assert_eq!(names(&children, "r"), ["a"]);
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl Parts {
             ..self.sent(call, path, &options)
         };
         let answer = self.upstream.done(sent, lens).await?;
-        self.written(resource, form, &options, StatusCode::CREATED, answer, warnings).await
+        self.written(resource, form, StatusCode::CREATED, answer, warnings).await
     }
 
     /// Replaces an object.
@@ -208,7 +208,7 @@ impl Parts {
             ..self.sent(call, path, options)
         };
         Ok(match self.upstream.done(sent, lens).await {
-            Ok(answer) => self.written(resource, form, options, StatusCode::OK, answer, warnings).await,
+            Ok(answer) => self.written(resource, form, StatusCode::OK, answer, warnings).await,
             Err(refused) => Err(refused),
         })
     }
@@ -219,7 +219,6 @@ impl Parts {
         &self,
         resource: &Resource,
         form: Form,
-        options: &WriteOptions,
         code: StatusCode,
         answer: Answer,
         mut warnings: Warnings,

@@ -46,6 +46,10 @@ use crate::{
 /// it shows, and as text for the client. A text takes no more than its values.
 const WAITING_FACTOR: u64 = 4;
 
+/// How much of a list is made before its answer begins, in bytes: more than one object takes, or a page of ordinary ones. So what is wrong
+/// with those is a status, and not the end of a stream.
+const BEGIN_BYTES: usize = 2 << 20;
+
 /// How many objects that cannot be shown an error names.
 const NAMED: usize = 10;
 
@@ -79,7 +83,7 @@ impl Parts {
         list.room = list.room.with(share);
         let too_long = |_| Status::timeout("the list took too long", 1);
         let is_complete =
-            tokio::time::timeout(REQUEST_TIMEOUT, list.make(PART_BYTES)).await.map_err(too_long)??;
+            tokio::time::timeout(REQUEST_TIMEOUT, list.make(BEGIN_BYTES)).await.map_err(too_long)??;
         let warning = list.warning(is_complete);
         let mut reply = if is_complete {
             let text = std::mem::take(&mut list.text).freeze();

@@ -274,7 +274,7 @@ impl<'a> Farm<'a> {
         informers.wait_until_in_step().await.context("beside one that cannot be shown")?;
         self.says("what can be shown and what cannot change places")?;
         informers.wait_until_in_step().await.context("after they changed places")?;
-        self.says("lists and the View tell of it")
+        self.says("lists tell of it")
     }
 
     /// While nobody can be asked, a namespace stays, and so does what a Llama owns.

@@ -284,6 +284,7 @@ async fn live(world: &Arc<World>, seed: u64, plan: &Plan) -> Result<(), Broken> 
     reader.abort();
     world.arm(false);
     users::change_grown(world).await;
+    users::write_across_swap(world).await;
     world.settle().await;
     tokio::time::sleep(QUIET).await;
     for plural in ["llamas", "farmpods", "llamas", "farmpods"] {

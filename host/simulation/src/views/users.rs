@@ -11,7 +11,7 @@ use super::{
     NAMESPACE, collection,
     gateways::Request,
     objects::{GROWN, LABEL, NAMES, new_record, owned, owner_reference, record},
-    world::{LATE_CALLS, World, Written, view},
+    world::{AWHILE, LATE_CALLS, World, Written, view},
 };
 use crate::acts::{delete, merge, reference};
 
@@ -95,6 +95,26 @@ pub(super) async fn change_grown(world: &World) {
         world.write(Written::of(request.clone(), body.clone())).await;
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
+}
+
+/// Writes what one module showed when another is in force: in each run, since few users hold an object long enough to meet a swap.
+pub(super) async fn write_across_swap(world: &World) {
+    let name = "kept";
+    let path = format!("{}/{name}", collection("llamas"));
+    world.as_keeper(Act::Create(new_record(name, 1)));
+    tokio::time::sleep(AWHILE).await;
+    let Some((200, mut object)) = world.ask(Request::get(path.clone())).await else { return };
+    world.swap("llamas");
+    tokio::time::sleep(AWHILE).await;
+    object["spec"]["weight"] = 2.into();
+    let request = Request {
+        method: "PUT",
+        path,
+        body: Some(object.clone()),
+        agent: "holder".into(),
+        ..Request::default()
+    };
+    world.write(Written::of(request, object)).await;
 }
 
 fn pod(name: &str) -> ObjectRef {

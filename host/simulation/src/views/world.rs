@@ -18,7 +18,7 @@ use super::{
 use crate::acts::{delete, merge, reference};
 
 /// How long a View is suspended, gone, or names no module that exists.
-const AWHILE: Duration = Duration::from_secs(4);
+pub(super) const AWHILE: Duration = Duration::from_secs(4);
 /// How many calls of guests are late, one after the other.
 pub(super) const LATE_CALLS: u32 = 8;
 
@@ -229,7 +229,7 @@ impl World {
         module.unwrap_or(MODULES[0]).to_owned()
     }
 
-    fn swap(&self, name: &str) {
+    pub(super) fn swap(&self, name: &str) {
         let is_first = self.module_of(name) == MODULES[0];
         self.set(name, json!({"module": MODULES[usize::from(is_first)]}));
     }

@@ -28,7 +28,7 @@
 //!     fn manifest() -> Manifest {
 //!         Manifest {
 //!             children: vec![ChildKind::new("v1", "ConfigMap")],
-//!             ..Manifest::new("greeting", "0.1.0", Kind::new("example.com/v1", "Greeting"))
+//!             ..Manifest::new("greeting", env!("CARGO_PKG_VERSION"), Kind::new("example.com/v1", "Greeting"))
 //!         }
 //!     }
 //!
@@ -92,7 +92,7 @@
 //! pub struct Farm;
 //! impl Views for Farm {
 //!     const NAME: &'static str = "farm";
-//!     const VERSION: &'static str = "0.1.0";
+//!     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
 //!     type All = (FarmPod,);
 //! }
 //! # let pod = serde_json::from_value(pintle_guest::json!({"spec": {"containers": [{}, {}]}}))?;

@@ -25,10 +25,15 @@ pub(crate) fn target() -> PathBuf {
 /// A program to be run in the workspace.
 pub(crate) struct Program(Command);
 
+/// The script of the watchdog, which leads the process group of a program that runs beside this one. It reads a pipe whose other end only
+/// this process holds: the end of that pipe means that this process is gone, however it died. go removes what it has begun on SIGINT.
+const WATCHDOG: &str = "trap '' TERM INT HUP QUIT; read -r _; kill -INT 0; sleep 2; kill -KILL 0";
+
 /// A program that runs beside this one. It ends with this value.
 pub(crate) struct Background {
     program: Program,
     child: Child,
+    watchdog: Child,
 }
 
 /// Cargo, with these arguments.
@@ -96,10 +101,13 @@ impl Program {
         Err(format!("ended after {} minutes: {}", limit.as_secs() / 60, self.line()).into())
     }
 
-    /// Starts it beside this process, with its output shown.
+    /// Starts it beside this process, with its output shown. With this process it ends, and all that it has started.
     pub(crate) fn begin(mut self) -> Result<Background> {
-        let child = self.0.stdin(Stdio::null()).spawn().map_err(|error| self.cannot_run(&error))?;
-        Ok(Background { program: self, child })
+        let watchdog =
+            Command::new("sh").args(["-c", WATCHDOG]).stdin(Stdio::piped()).process_group(0).spawn()?;
+        self.0.stdin(Stdio::null()).process_group(i32::try_from(watchdog.id())?);
+        let child = self.0.spawn().map_err(|error| self.cannot_run(&error))?;
+        Ok(Background { program: self, child, watchdog })
     }
 
     /// Runs it and takes its output.
@@ -149,6 +157,8 @@ impl Drop for Background {
             end(self.child.id());
             let _ = self.child.wait();
         }
+        let _ = self.watchdog.kill();
+        let _ = self.watchdog.wait();
     }
 }
 
@@ -221,6 +231,14 @@ mod tests {
         let process = format!("/proc/{}", beside.child.id());
         drop(beside);
         assert!(!Path::new(&process).exists());
+    }
+
+    #[test]
+    fn a_program_that_runs_beside_ends_with_this_process() {
+        let mut beside = program("sleep", ["600"]).begin().unwrap();
+        // As when this process is gone.
+        drop(beside.watchdog.stdin.take());
+        assert!(beside.join().is_err());
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl Pass {
 }
 
 /// A patch never creates an object.
-fn missing(reference: &ObjectRef) -> ApiError {
+pub(super) fn missing(reference: &ObjectRef) -> ApiError {
     ApiError {
         code: 404,
         reason: reasons::PATCH_TARGET_MISSING.into(),

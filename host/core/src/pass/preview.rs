@@ -356,7 +356,7 @@ impl Preview {
 
 fn patch_fate(patch: &AllowedPatch, live: Option<&Value>, manager: &str) -> Fate {
     match live {
-        None => Fate::Conflict(format!("{} is to be patched and is not there", patch.reference())),
+        None => Fate::Conflict(patches::missing(patch.reference()).message),
         Some(live) if patches::is_as_wanted(patch, live, manager) => Fate::Unchanged,
         Some(_) => Fate::Update,
     }

@@ -35,21 +35,20 @@ impl Default for RootLimits {
 }
 
 impl RootLimits {
-    /// Why a root of so many bytes is not kept beside so many of others, if it is not.
+    /// Why a root of so many bytes is not kept beside so many of others, if it is not. It does not say how large the root is: the status
+    /// that says so makes the root larger, and would have to be written again.
     fn refusal(&self, bytes: usize, others: usize) -> Option<Failure> {
         let (bytes, others) = (bytes as u64, others as u64);
         if bytes > self.each {
             let message = format!(
-                "it has {} KiB as JSON, and this host reconciles roots of at most {} KiB (--max-root-size)",
-                bytes.div_ceil(1 << 10),
+                "it has more than {} KiB as JSON, the most that this host reconciles (--max-root-size)",
                 self.each >> 10
             );
             return Some(Failure::terminal(reasons::ROOT_TOO_LARGE, message));
         }
         (bytes + others > self.all).then(|| {
             let message = format!(
-                "there is no room for its {} KiB: this host keeps at most {} KiB of all roots together (--max-roots-size)",
-                bytes.div_ceil(1 << 10),
+                "there is no room for it: this host keeps at most {} KiB of all roots together (--max-roots-size)",
                 self.all >> 10
             );
             Failure::transient(reasons::ROOT_TOO_LARGE, message)

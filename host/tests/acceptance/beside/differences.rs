@@ -69,20 +69,14 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     Difference {
         name: "A delete that is to orphan dependents is refused with 422.",
         reason: "The garbage collector orphans by a finalizer too.",
-        is_in: |crd, view| {
-            crd.code() == 200
-                && is_refusal(view, 422, "Invalid")
-                && text(view.body(), "/message").contains("is not orphaned")
-        },
+        is_in: |crd, view| crd.code() == 200 && is_refusal_with(view, 422, "Invalid", "is not orphaned"),
         forgives: &["/code", "/body"],
     },
     Difference {
         name: "A resource of the group that no View serves is 503, and not 404.",
         reason: "A 404 would be proof to the garbage collector that its objects are gone, and a View may only be away.",
         is_in: |crd, view| {
-            crd.code() == 404
-                && is_refusal(view, 503, "ServiceUnavailable")
-                && text(view.body(), "/message").contains("no View serves")
+            crd.code() == 404 && is_refusal_with(view, 503, "ServiceUnavailable", "no View serves")
         },
         forgives: &["/code", "/body", "/headers/content-type", "/headers/retry-after"],
     },
@@ -188,6 +182,11 @@ fn is_refusal(said: &Said, code: u64, reason: &str) -> bool {
         && status["code"] == code
         && status["reason"] == reason
         && !text(status, "/message").is_empty()
+}
+
+/// Whether a request is refused with this code and reason, and with these words in its message.
+fn is_refusal_with(said: &Said, code: u64, reason: &str, words: &str) -> bool {
+    is_refusal(said, code, reason) && text(said.body(), "/message").contains(words)
 }
 
 /// Whether both are failures, and the view's has all the details and causes that the CRD's has.

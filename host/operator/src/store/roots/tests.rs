@@ -221,3 +221,20 @@ fn a_root_is_kept_within_the_limits_of_one_and_of_all() {
     assert!(roots.saw(&kind, smaller, None));
     assert_eq!(retries(&roots, "d"), None);
 }
+
+#[test]
+fn what_a_root_that_is_not_kept_has_to_say_is_the_same_when_its_status_says_it() {
+    let kind = shop();
+    let key = RootKey { namespace: Some("n".into()), name: "a".into() };
+    for limits in [RootLimits { each: 10, all: 1 << 20 }, RootLimits { each: 1 << 20, all: 10 }] {
+        let mut roots = Roots::within(limits);
+        let said = |roots: &Roots| roots.unkept(&kind, &key).and_then(|unkept| unkept.refusal);
+        roots.saw(&kind, root("a", "u", "7"), None);
+        let first = said(&roots);
+        assert!(first.is_some(), "{limits:?}");
+        let mut written = root("a", "u", "8");
+        written["status"] = "x".repeat(2 << 10).into();
+        assert!(roots.wrote(&kind, written));
+        assert_eq!(said(&roots), first);
+    }
+}

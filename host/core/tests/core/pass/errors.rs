@@ -84,14 +84,14 @@ fn rows_with_objects() -> Vec<Row> {
     vec![
         for_good(
             "a template may not change, behind the print of three containers",
-            invalid(&[("spec.template", &template)]),
+            invalid(&[("spec.template", template.as_str())]),
             "spec.template: Invalid value: field is immutable; what is there cannot become this: let the guest name it otherwise, or delete \
              it and all that it holds, and it is made anew: kubectl delete -n shops service web",
         ),
         for_good(
             "two fields may not change",
             invalid(&[
-                ("spec.template", &template),
+                ("spec.template", template.as_str()),
                 ("spec.completions", "Invalid value: 2: field is immutable"),
             ]),
             "[spec.template: Invalid value: field is immutable, spec.completions: Invalid value: 2: field is immutable]; what",
@@ -103,20 +103,20 @@ fn rows_with_objects() -> Vec<Row> {
         ),
         for_good(
             "a selector may not change",
-            invalid(&[("spec.selector", &json)]),
+            invalid(&[("spec.selector", json.as_str())]),
             "spec.selector: Invalid value: field is immutable; what",
         ),
         for_good(
             "a Pod may not change",
-            invalid(&[("spec", &pod)]),
+            invalid(&[("spec", pod.as_str())]),
             "may not change fields other than `spec.containers[*].image`; what is there cannot become this",
         ),
         for_good(
             "an item is there twice",
-            invalid(&[("spec.ports[1]", &port)]),
+            invalid(&[("spec.ports[1]", port.as_str())]),
             "spec.ports[1]: Duplicate value",
         ),
-        for_good("a text is a whole object", invalid(&[("patch", &patch)]), "patch: Invalid value: json: no"),
+        for_good("a text is a whole object", invalid(&[("patch", patch.as_str())]), "patch: Invalid value: json: no"),
         row(
             "an address is taken",
             invalid(&[("spec.clusterIPs", address)]),
@@ -189,7 +189,7 @@ fn rows_of_403() -> Vec<Row> {
             error(403, "Forbidden", ratio),
             ToldAndRetried,
             "LimitRange",
-            "4",
+            "ratio is 4",
         ),
         row(
             "a Pod is not restricted",

@@ -116,7 +116,11 @@ fn rows_with_objects() -> Vec<Row> {
             invalid(&[("spec.ports[1]", port.as_str())]),
             "spec.ports[1]: Duplicate value",
         ),
-        for_good("a text is a whole object", invalid(&[("patch", patch.as_str())]), "patch: Invalid value: json: no"),
+        for_good(
+            "a text is a whole object",
+            invalid(&[("patch", patch.as_str())]),
+            "patch: Invalid value: json: no",
+        ),
         row(
             "an address is taken",
             invalid(&[("spec.clusterIPs", address)]),

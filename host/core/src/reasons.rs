@@ -154,11 +154,13 @@ words! {
 
     /// The account may not read what the guest observes or asks to see.
     pub const ACCESS_DENIED: &str = "AccessDenied";
+    /// An admission webhook or policy refuses a write.
+    pub const ADMISSION_DENIED: &str = "AdmissionDenied";
     /// An object of that name exists and is not this root's, or is not any more.
     pub const ADOPTION_CONFLICT: &str = "AdoptionConflict";
     /// The API server, or a proxy before it, refused or failed without a reason of its own.
     pub const API_ERROR: &str = "ApiError";
-    /// The API server could not read an object, or an admission webhook refuses it.
+    /// The API server could not read an object.
     pub const BAD_REQUEST: &str = "BadRequest";
     /// A child waits for an object that its pod template refers to, or for one of its name to be gone.
     pub const CHILD_HELD: &str = "ChildHeld";
@@ -182,7 +184,7 @@ words! {
     pub const EVICTION_WAITING: &str = "EvictionWaiting";
     /// A child or patch has a field that its kind does not have.
     pub const FIELD_UNDECLARED: &str = "FieldUndeclared";
-    /// The host, or the account, lacks a right, or a quota or policy refuses.
+    /// The host, or the account, lacks a right.
     pub const FORBIDDEN: &str = "Forbidden";
     /// The guest failed for a reason that is no word which a condition can have.
     pub const GUEST_FAILED: &str = "GuestFailed";
@@ -192,8 +194,12 @@ words! {
     pub const KIND_MISSING: &str = "KindMissing";
     /// Something takes Pintle's labels away from a child, so that its watch cannot see it.
     pub const LABEL_REMOVED: &str = "LabelRemoved";
+    /// A LimitRange of the namespace does not allow what an object asks for.
+    pub const LIMIT_RANGE: &str = "LimitRange";
     /// There is no Module of the name in `spec.module`, or none is in force.
     pub const MODULE_MISSING: &str = "ModuleMissing";
+    /// The namespace is being deleted and takes no new object.
+    pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
     /// The host cannot list or read what the guest asks to see.
     pub const NEED_UNREAD: &str = "NeedUnread";
     /// What is to be written, or its namespace, is not there.
@@ -208,10 +214,14 @@ words! {
     pub const PATCH_REFUSED: &str = "PatchRefused";
     /// What is to be patched is not there.
     pub const PATCH_TARGET_MISSING: &str = "PatchTargetMissing";
+    /// A Pod does not fit the Pod Security level of its namespace.
+    pub const POD_SECURITY: &str = "PodSecurity";
     /// The children are being applied, or the objects of a Reconciler are not all listed yet.
     pub const PROGRESSING: &str = "Progressing";
     /// An object that is no longer wanted is still there.
     pub const PRUNING: &str = "Pruning";
+    /// A ResourceQuota of the namespace has no room for an object, or asks for fields that it lacks.
+    pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
     /// The host could not write the request to the guest as JSON.
     pub const REQUEST_INVALID: &str = "RequestInvalid";
     /// The root is too large to be kept, or there is no room for it beside the others.

@@ -519,6 +519,7 @@ fn refused(code: u16, body: &[u8], retry_after: Option<Duration>) -> ApiError {
         || status.pointer("/details/retryAfterSeconds").and_then(Value::as_u64).map(Duration::from_secs);
     let retry_after = retry_after.or_else(in_body);
     ApiError { code, reason: text(&status, "reason"), message, causes: causes.collect(), retry_after }
+        .without_objects()
 }
 
 /// Escapes a value for a query: every character that is not clearly harmless.

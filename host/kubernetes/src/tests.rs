@@ -10,6 +10,11 @@ fn a_status_is_read_with_its_causes() {
     assert_eq!((error.code, error.reason.as_str(), error.message.as_str()), (422, "Invalid", "m"));
     assert_eq!(error.causes[0].field, "spec.ports[0].nodePort");
     assert_eq!(refused(502, b"bad gateway", None).message, "bad gateway");
+    let printed = "Invalid value: core.PodSpec{Env:\"x\"}: field is immutable";
+    let body = json!({"message": format!("spec: {printed}"), "details": {"causes": [{"field": "spec", "message": printed}]}});
+    let error = refused(422, body.to_string().as_bytes(), None);
+    assert_eq!(error.message, "spec: Invalid value: field is immutable");
+    assert_eq!(error.causes[0].message, "Invalid value: field is immutable");
 }
 
 #[test]

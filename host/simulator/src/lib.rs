@@ -48,7 +48,8 @@
 //! * The token with which a list that has expired goes on inconsistently: it has none.
 //! * The validation of built-in kinds, except what `validate.rs` has, and their defaults, except those in `defaults.rs`: a StatefulSet, a
 //!   DaemonSet, a Job, a CronJob, a HorizontalPodAutoscaler, a NetworkPolicy and a PersistentVolumeClaim are read by their schema, and
-//!   stored as they are. The exact words of messages about built-in kinds.
+//!   stored as they are, but for the template of a Job, which is immutable. An apply whose base64, quantities, times or integers do not
+//!   fit their kind is stored, too. The exact words of messages about built-in kinds.
 //! * What `pintle_schema::structural` lists; for instance, the cost of CEL rules is estimated and not counted.
 //! * Controllers other than garbage collection, namespaces, Deployments, ReplicaSets, StatefulSets, DaemonSets, PodDisruptionBudgets and Pods; nodes other than
 //!   one with Linux on amd64; conditions of Pods other than those that lead to Ready; the strategy of a Deployment, and its revisions other

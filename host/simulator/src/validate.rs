@@ -25,6 +25,7 @@ pub(crate) fn findings(served: &Served, live: Option<&Value>, next: &Value) -> V
         "ConfigMap" => data(live, next, &mut found),
         "Secret" => secret(live, next, &mut found),
         "Deployment" | "ReplicaSet" => workload(live, &next["spec"], &mut found),
+        "Job" => job(live, &next["spec"], &mut found),
         "Pod" => pod_spec("spec", &next["spec"], &mut found),
         "Service" => service(live, next, &mut found),
         "Ingress" => ingress(&next["spec"], &mut found),
@@ -141,6 +142,12 @@ fn workload(live: Option<&Value>, spec: &Value, found: &mut Vec<Cause>) {
     pod_spec("spec.template.spec", &template["spec"], found);
     if live.is_some_and(|live| live["spec"]["selector"] != *selector) {
         found.push(invalid("spec.selector", selector, "field is immutable"));
+    }
+}
+
+fn job(live: Option<&Value>, spec: &Value, found: &mut Vec<Cause>) {
+    if live.is_some_and(|live| live["spec"]["template"] != spec["template"]) {
+        found.push(invalid("spec.template", &spec["template"], "field is immutable"));
     }
 }
 

@@ -21,6 +21,22 @@ pub struct ApiError {
     pub retry_after: Option<Duration>,
 }
 
+/// What the API server says of a field that a kind does not have.
+const FIELD_NOT_DECLARED: &str = "field not declared in schema";
+
+/// What admission says of a request that it forbids, and the reason for which that stands. The code is that of a missing right, and no role
+/// helps.
+const ADMISSION: [(&str, &str); 8] = [
+    ("being terminated", reasons::NAMESPACE_TERMINATING),
+    ("exceeded quota: ", reasons::QUOTA_EXCEEDED),
+    ("failed quota: ", reasons::QUOTA_EXCEEDED),
+    ("insufficient quota to ", reasons::QUOTA_EXCEEDED),
+    ("status unknown for quota: ", reasons::QUOTA_EXCEEDED),
+    (" usage per ", reasons::LIMIT_RANGE),
+    (" limit to request ratio per ", reasons::LIMIT_RANGE),
+    ("violates PodSecurity ", reasons::POD_SECURITY),
+];
+
 /// The longest wait that a `Retry-After` is honoured for. The API server's own load shedding asks for one second or a few. If a proxy
 /// asks for a day, that is no reason to leave a root broken for a day.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
@@ -33,6 +49,26 @@ impl ApiError {
             message: "not sent: this host does not hold the lease".into(),
             ..Self::default()
         }
+    }
+
+    /// The same error without the objects that the API server prints within its words. They are longer than a message may be, what is
+    /// wrong stands behind them, and values of env stand in them.
+    pub fn without_objects(mut self) -> Self {
+        for cause in &mut self.causes {
+            let plain = without_object(&cause.message);
+            if plain != cause.message {
+                // The message lists the causes word by word.
+                self.message = self.message.replace(&cause.message, &plain);
+                cause.message = plain;
+            }
+        }
+        self.message = if self.is_misfit() {
+            let lines = self.message.lines().map(|line| line.split(", got ").next().unwrap_or_default());
+            lines.collect::<Vec<&str>>().join("\n")
+        } else {
+            without_object(&self.message)
+        };
+        self
     }
 
     /// The same error, naming the object that it is about.
@@ -48,12 +84,22 @@ impl ApiError {
     /// Whether the API server judged the request and refused it. Otherwise the request may or may not have been carried out, and only a
     /// retry shows which.
     pub(crate) fn is_refusal(&self) -> bool {
-        (400..500).contains(&self.code) && !matches!(self.code, 401 | 408 | 429) || self.is_undeclared_field()
+        (400..500).contains(&self.code) && !matches!(self.code, 401 | 408 | 429)
+            || self.is_misfit()
+            || self.is_allocation()
     }
 
-    /// The object has a field that its kind does not have. Server-side apply reports that with a 500, which no retry ends.
-    fn is_undeclared_field(&self) -> bool {
-        self.code == 500 && self.message.contains("field not declared in schema")
+    /// The object does not fit its kind. Server-side apply reports that with a 500, which no retry ends.
+    fn is_misfit(&self) -> bool {
+        const WORDS: [&str; 3] =
+            ["failed to create typed patch object", "failed to convert new ", FIELD_NOT_DECLARED];
+        self.code == 500 && self.says(&WORDS)
+    }
+
+    /// Whether the message or a cause has any of these words.
+    fn says(&self, words: &[&str]) -> bool {
+        let mut messages = self.causes.iter().map(|cause| &cause.message).chain([&self.message]);
+        messages.any(|message| words.iter().any(|word| message.contains(word)))
     }
 
     /// Whether a refusal may end without any change of the object: it depends on rights, quota, policies, or other objects.
@@ -71,12 +117,15 @@ impl ApiError {
 
     /// The object cannot be changed to the wanted form, because a field is immutable.
     pub(crate) fn is_immutable(&self) -> bool {
-        const WORDS: [&str; 4] =
-            ["immutable", "may not change once set", "may not be changed", "for fields other than"];
-        let says_so = |message: &str| WORDS.iter().any(|word| message.contains(word));
-        self.code == 422
-            && !self.is_uid_mismatch()
-            && (says_so(&self.message) || self.causes.iter().any(|cause| says_so(&cause.message)))
+        const WORDS: [&str; 6] = [
+            "immutable",
+            "may not change once set",
+            "cannot be modified once set",
+            "may not be changed",
+            "fields other than",
+            "cannot change roleRef",
+        ];
+        self.code == 422 && !self.is_uid_mismatch() && self.says(&WORDS)
     }
 
     /// The API server does not serve the object's kind. The operator found that out before it sent the request.
@@ -84,11 +133,17 @@ impl ApiError {
         self.code == 0 && self.reason == reasons::KIND_MISSING
     }
 
-    /// Another object holds the port or address. No watch reports when it is freed.
+    /// Another object holds the port or address. No watch reports when it is freed. For the port of health checks the code is 500.
     fn is_allocation(&self) -> bool {
-        let says_so = |message: &str| message.contains("already allocated");
-        self.code == 422
-            && (says_so(&self.message) || self.causes.iter().any(|cause| says_so(&cause.message)))
+        matches!(self.code, 422 | 500) && self.says(&["already allocated"])
+    }
+
+    /// The refusal may end when another object of the kind is gone, which has the port, the address or the room in a quota, or what a
+    /// policy allows only once.
+    pub(crate) fn is_contention(&self) -> bool {
+        self.is_allocation()
+            || self.reason_word() == reasons::QUOTA_EXCEEDED
+            || self.is_denial() && self.says(&["already "])
     }
 
     /// The object has another uid than the one that was sent, or is not there at all.
@@ -104,8 +159,13 @@ impl ApiError {
 
     /// One CamelCase word for a condition. A proxy's error page has no such reason.
     pub fn reason_word(&self) -> String {
+        let mut known = ADMISSION.iter();
+        let admission = known.find(|(words, _)| self.message.contains(words)).map(|(_, reason)| *reason);
         match self.code {
-            _ if self.is_undeclared_field() => reasons::FIELD_UNDECLARED.into(),
+            _ if self.is_misfit() && self.says(&[FIELD_NOT_DECLARED]) => reasons::FIELD_UNDECLARED.into(),
+            _ if self.is_misfit() || self.code == 500 && self.is_allocation() => reasons::INVALID.into(),
+            403 if admission.is_some() => admission.unwrap_or_default().into(),
+            _ if self.is_denial() => reasons::ADMISSION_DENIED.into(),
             _ if is_word(&self.reason) => self.reason.clone(),
             0 => reasons::NO_REPLY.into(),
             429 => reasons::TOO_MANY_REQUESTS.into(),
@@ -123,4 +183,26 @@ impl fmt::Display for ApiError {
             code => write!(f, "{} ({code} {})", self.message, self.reason_word()),
         }
     }
+}
+
+/// A text of the API server without the object, the list or the difference that it prints: `Invalid value: core.PodSpec{..}: field is
+/// immutable`. What is wrong stands behind the object, whose end is the last that can be one.
+fn without_object(text: &str) -> String {
+    // A change of a Pod or of a claim that is forbidden is followed by the difference of the specs.
+    if let Some((said, _)) = text.split_once('\n').filter(|(said, _)| said.contains("Forbidden: ")) {
+        return said.into();
+    }
+    let mut values = text.match_indices(" value: ").map(|(at, mark)| text.split_at(at + mark.len()));
+    let Some((before, value)) = values.find(|(_, value)| is_object(value)) else { return text.into() };
+    let ends = ["}: ", "]: ", "\": "].into_iter().filter_map(|end| value.rfind(end).map(|at| at + end.len()));
+    match ends.max().filter(|_| !value.ends_with(['}', ']'])) {
+        Some(end) => format!("{before}{}", value.get(end..).unwrap_or_default()),
+        None => before.trim_end_matches(": ").into(),
+    }
+}
+
+/// Whether a printed value is an object or a list, in Go or in JSON, or a text of a whole object.
+fn is_object(value: &str) -> bool {
+    let word = value.split(' ').next().unwrap_or_default();
+    value.starts_with("\"{") || !value.starts_with('"') && word.contains(['{', '['])
 }

@@ -2,15 +2,20 @@
 
 use pintle_wit::ObjectRef;
 
-use super::{Pass, answer::ChildState, key::Key};
+use super::{Pass, answer::ChildState, key::Key, refusals::StandingRefusal};
 use crate::{
     conditions::{self, Blocker},
     gate::is_word,
     object,
     observed::Observed,
     readiness::Ready,
-    reasons,
+    reasons, text,
 };
+
+/// How much a condition repeats of what the API server says of a child, in bytes. Behind it there is room for what to do.
+const SAID_MAX: usize = 2048;
+/// How many unwanted children a condition names that may be in the way of another one.
+const UNWANTED_MAX: usize = 3;
 
 /// Why a root is not ready, the most important reason first.
 pub(super) type Blockers = Vec<Blocker>;
@@ -44,11 +49,10 @@ impl Pass {
             let refusal = &standing.refusal;
             let message = match refusal.reason.as_str() {
                 reasons::ADOPTION_CONFLICT => refusal.message.clone(),
-                _ if standing.immutable => format!(
-                    "{0}: {1}; what is there cannot become this: delete {0}, and it is made anew, or let the guest name it otherwise",
-                    refusal.child, refusal.message
-                ),
-                _ => format!("{}: {}", refusal.child, refusal.message),
+                _ => {
+                    let said = text::clean(&refusal.message, SAID_MAX);
+                    format!("{}: {said}{}", refusal.child, self.remedy(standing))
+                }
             };
             add(&word(&refusal.reason, reasons::CHILD_REFUSED), message, !standing.retry);
         }
@@ -107,15 +111,40 @@ impl Pass {
         blockers
     }
 
+    /// What ends the refusal of a child, where the words of the API server do not say it.
+    fn remedy(&self, standing: &StandingRefusal) -> String {
+        let child = &standing.refusal.child;
+        if standing.immutable {
+            return format!(
+                "; what is there cannot become this: let the guest name it otherwise, or delete it and all that it holds, and it is \
+                 made anew: {}",
+                kubectl("delete", child)
+            );
+        }
+        if standing.refusal.reason == reasons::NAMESPACE_TERMINATING && self.is_held() {
+            return self.way_out();
+        }
+        let is_alike =
+            |other: &ObjectRef| (other.kind().group(), &other.kind) == (child.kind().group(), &child.kind);
+        let mut unwanted = self.prunable();
+        unwanted.retain(|other| standing.contention && is_alike(other));
+        unwanted.truncate(UNWANTED_MAX);
+        if unwanted.is_empty() {
+            return String::new();
+        }
+        let names: Vec<String> = unwanted.iter().map(ToString::to_string).collect();
+        let commands: Vec<String> = unwanted.iter().map(|other| kubectl("delete", other)).collect();
+        format!(
+            "; {} may be in its way, is no longer wanted, and is pruned when nothing is refused any more; to delete it now: {}",
+            names.join(" or "),
+            commands.join(" or ")
+        )
+    }
+
     /// A hint how an administrator releases a root whose guest cannot finish.
     fn way_out(&self) -> String {
-        let reference = object::reference(&self.root);
-        let place = reference.namespace.map_or_else(String::new, |namespace| format!(" -n {namespace}"));
-        format!(
-            "; to let the root go without its guest: kubectl annotate{place} {} {} pintle.dev/release=true",
-            reference.kind.to_lowercase(),
-            reference.name
-        )
+        let command = kubectl("annotate", &object::reference(&self.root));
+        format!("; to let the root go without its guest: {command} pintle.dev/release=true")
     }
 
     /// Every wanted child that exists, and whether it is ready.
@@ -139,6 +168,14 @@ impl Pass {
             (None, None) => Vec::new(),
         }
     }
+}
+
+/// A command about one object. The kind has its group, since a kind of the same name may be in another one.
+fn kubectl(verb: &str, object: &ObjectRef) -> String {
+    let place = object.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
+    let kind = object.kind();
+    let group = if kind.group().is_empty() { String::new() } else { format!(".{}", kind.group()) };
+    format!("kubectl {verb}{place} {}{group} {}", object.kind.to_lowercase(), object.name)
 }
 
 /// A reason that the API accepts: one CamelCase word, or else the fallback.

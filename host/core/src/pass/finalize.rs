@@ -85,7 +85,8 @@ impl Pass {
         Flow::To(if self.is_held() { Phase::Leave } else { Phase::Over })
     }
 
-    fn is_held(&self) -> bool {
+    /// Whether the root has our finalizer.
+    pub(super) fn is_held(&self) -> bool {
         self.finalizers.contains(names::FINALIZER_GUEST)
     }
 

@@ -21,6 +21,8 @@ pub(super) struct StandingRefusal {
     pub(super) retry: bool,
     /// The existing object cannot be changed to this form.
     pub(super) immutable: bool,
+    /// Another object may hold what the child needs.
+    pub(super) contention: bool,
     /// The existing object at the time of the refusal.
     pub(super) occupant: Occupant,
 }
@@ -39,7 +41,7 @@ impl StandingRefusal {
     /// The refusal of a child by the API server.
     pub(super) fn of(child: &AllowedChild, error: ApiError, live: Option<&Observed>) -> Self {
         let retry = error.depends_on_others();
-        let immutable = error.is_immutable();
+        let (immutable, contention) = (error.is_immutable(), error.is_contention());
         let reason = error.reason_word();
         let causes = error.causes.into_iter();
         let causes = causes.map(|cause| Cause { message: message(&cause.message), ..cause });
@@ -50,7 +52,8 @@ impl StandingRefusal {
             message: message(&error.message),
             causes: causes.collect(),
         };
-        Self { refusal, form: child.desired().clone(), retry, immutable, occupant: Occupant::of(live) }
+        let form = child.desired().clone();
+        Self { refusal, form, retry, immutable, contention, occupant: Occupant::of(live) }
     }
 
     /// The refusal of a child that the API server answered without our labels. Our watch selects by label, so it would never show it.
@@ -70,7 +73,8 @@ impl StandingRefusal {
     ) -> Self {
         let (child, form) = (child.reference().clone(), child.desired().clone());
         let refusal = Refusal { child, code, reason: reason.into(), message, causes: Vec::new() };
-        Self { refusal, form, retry: true, immutable: false, occupant: Occupant::of(Some(live)) }
+        let occupant = Occupant::of(Some(live));
+        Self { refusal, form, retry: true, immutable: false, contention: false, occupant }
     }
 }
 

@@ -213,6 +213,17 @@ fn a_guest_that_is_done_is_believed_although_its_namespace_takes_nothing_new() {
 }
 
 #[test]
+fn a_root_that_its_finalizer_holds_in_a_terminating_namespace_says_how_it_is_let_go() {
+    let mut world = finalizing();
+    delete(&mut world);
+    let why = "configmaps \"farewell\" is forbidden: unable to create new content in namespace shops because it is being terminated";
+    world.api.fail("apply ConfigMap farewell", Fault::Refuse(error(403, "Forbidden", why)));
+    world.pass(&answer(vec![config_map("farewell", "a")]));
+    assert_eq!(world.says("Ready"), no("NamespaceTerminating"));
+    world.tells("Ready", &["kubectl annotate -n shops shop.example.com shop pintle.dev/release=true"]);
+}
+
+#[test]
 fn a_lost_reply_does_not_let_a_root_go() {
     let mut world = finalizing();
     delete(&mut world);

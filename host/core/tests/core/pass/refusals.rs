@@ -103,6 +103,28 @@ fn refusals_that_never_settle_are_a_failure_after_three_calls_and_are_not_retrie
 }
 
 #[test]
+fn the_condition_names_the_unwanted_child_that_may_hold_what_a_new_one_needs() {
+    let quota =
+        error(403, "Forbidden", "services \"new\" is forbidden: exceeded quota: q, requested: services=1");
+    let right = error(403, "Forbidden", "User \"u\" cannot create resource \"services\"");
+    for (refusal, is_named) in [(port_taken(), true), (quota, true), (right, false)] {
+        let mut world = World::new();
+        world.settle(&answer(vec![config_map("page", "a"), service("old", 30010)]));
+        world.binding.generation += 1;
+        world.api.fail("apply Service new", Fault::Refuse(refusal));
+        let run = world.pass(&answer(vec![service("new", 30010)]));
+        assert!(world.live("Service", "old").is_some(), "prune waits: {:?}", run.steps);
+        let message = world.message("Ready");
+        assert_eq!(
+            message.contains("to delete it now: kubectl delete -n shops service old"),
+            is_named,
+            "{message}"
+        );
+        assert!(!message.contains("page"), "a ConfigMap holds no port: {message}");
+    }
+}
+
+#[test]
 fn a_terminal_refusal_stalls_and_the_form_is_not_sent_again() {
     let mut world = World::new();
     world.api.fail("apply Service web", Fault::Refuse(invalid()));

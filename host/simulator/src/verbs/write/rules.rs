@@ -8,6 +8,7 @@ use crate::{
     Failure,
     apply::walk,
     custom,
+    failure::cause,
     faults::Verb,
     kinds::Served,
     request::Request,
@@ -58,13 +59,10 @@ pub(super) fn appliable(served: &Served, request: &Request) -> Result<(), Failur
     match walk::misfit(served.shape(), sent) {
         None => Ok(()),
         Some(why) => {
-            let kind = format!(
-                "{}; {}, Kind={}",
-                request.path.name.as_deref().unwrap_or_default(),
-                served.api_version(),
-                served.kind
-            );
-            Err(Failure::new(500, "", format!("failed to create typed patch object ({kind}): {why}")))
+            let of = |field: &str| sent["metadata"][field].as_str().unwrap_or_default();
+            let Served { group, version, kind, .. } = served;
+            let about = format!("{}/{}; {group}/{version}, Kind={kind}", of("namespace"), of("name"));
+            Err(Failure::new(500, "", format!("failed to create typed patch object ({about}): {why}")))
         }
     }
 }
@@ -221,7 +219,9 @@ pub(super) fn namespace_takes(store: &Store, served: &Served, key: &Key) -> Resu
                 key.name,
                 key.namespace
             );
-            Err(Failure::new(403, "Forbidden", message))
+            let why = format!("namespace {} is being terminated", key.namespace);
+            let causes = vec![cause("metadata.namespace", "NamespaceTerminating", why)];
+            Err(Failure { causes, ..Failure::new(403, "Forbidden", message) })
         }
         Some(_) => Ok(()),
     }

@@ -146,7 +146,8 @@ impl<'a> Cluster<'a> {
     /// # Errors
     /// As the case says, and 409 for a first apply of what exists.
     pub(crate) fn apply(&mut self, apply: &Apply) -> Result<Applied, ApiError> {
-        let sent = self.admit(apply, &["resourceVersion", "uid"])?;
+        let fits = self.setting.kinds.fit(apply.object(), "");
+        let sent = self.admit(apply, fits, &["resourceVersion", "uid"])?;
         let reference = apply.reference();
         let existing = self.objects.get(&key(reference)).cloned();
         let created = existing.is_none();
@@ -182,7 +183,8 @@ impl<'a> Cluster<'a> {
     /// As the case says, and 409 where the object is not there.
     pub(crate) fn patch(&mut self, patch: &Apply) -> Result<Value, ApiError> {
         // What names the object is nobody's.
-        let sent = self.admit(patch, &["uid", "name", "namespace"])?;
+        let fits = self.setting.kinds.fit_patch(patch.object(), "");
+        let sent = self.admit(patch, fits, &["uid", "name", "namespace"])?;
         let Some(live) = self.live(patch.reference()).cloned() else {
             return Err(conflict("uid mismatch: the object does not exist"));
         };
@@ -190,9 +192,14 @@ impl<'a> Cluster<'a> {
     }
 
     /// What is sent, without these parts of its metadata, unless it is refused.
-    fn admit(&mut self, apply: &Apply, left_out: &[&str]) -> Result<Value, ApiError> {
+    fn admit(
+        &mut self,
+        apply: &Apply,
+        fits: Result<(), Failure>,
+        left_out: &[&str],
+    ) -> Result<Value, ApiError> {
         self.let_in(apply.reference())?;
-        self.setting.kinds.fit(apply.object(), "").map_err(|failure| unfit(&failure))?;
+        fits.map_err(|failure| unfit(&failure))?;
         let mut sent = apply.object().clone();
         if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.retain(|key, _| !left_out.contains(&key.as_str()));
@@ -273,12 +280,13 @@ fn conflict(message: &str) -> ApiError {
 
 /// What the API server answers to an apply that does not fit its kind: a 500, with these words in it.
 fn unfit(failure: &Failure) -> ApiError {
-    let path = failure.path.as_deref().unwrap_or_default();
-    let why = match failure.reason.as_str() {
-        reasons::FIELD_UNDECLARED => format!("field not declared in schema: {}", failure.message),
-        _ => failure.message.clone(),
+    let Failure { reason, message, path, .. } = failure;
+    let what = match reason.as_str() {
+        reasons::FIELD_UNDECLARED => "field not declared in schema",
+        _ => "failed to create typed patch object",
     };
-    ApiError { code: 500, message: format!("{path}: {why}"), ..ApiError::default() }
+    let path = path.as_deref().unwrap_or_default();
+    ApiError { code: 500, message: format!("{path}: {what}: {message}"), ..ApiError::default() }
 }
 
 /// Notes in `metadata.managedFields` that `manager` applied these fields.

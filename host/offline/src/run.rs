@@ -24,7 +24,7 @@ use super::{
 /// How many differences a message lists.
 const LISTED: usize = 5;
 
-/// Whether an answer has only fields that its kinds have.
+/// Whether the children and patches of an answer fit their kinds.
 ///
 /// # Errors
 /// The first that it does not, with its path in the answer.
@@ -33,7 +33,7 @@ pub fn fits(kinds: &Kinds, response: &Response) -> Result<(), Failure> {
         kinds.fit(&child.object, &format!("children[{index}].object"))?;
     }
     for (index, patch) in response.patches.iter().enumerate() {
-        kinds.fit(&patch.object, &format!("patches[{index}].object"))?;
+        kinds.fit_patch(&patch.object, &format!("patches[{index}].object"))?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Request and answer of one root: [`Preview::inspect`].
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use pintle_core::{
     Allowed, conditions, object,
@@ -19,7 +19,7 @@ use crate::{
     ask::{Asked, Asking},
     children::Children,
     needs::Needs,
-    plan::one_root,
+    plan::{one_root, unfit, why},
     reader::Reader,
     target::{Target, random, reconciler_of},
     text,
@@ -113,10 +113,14 @@ fn inspected(asking: &Asking, root: &Value, asked: &Asked, mask: &Mask) -> Inspe
         let child = children.find(|child| child.reference() == reference)?;
         Some(mask.object(&plain(child.object())))
     };
+    let refused: BTreeMap<_, _> = unfit(asked).into_iter().collect();
     let children = children.into_iter().chain(patches).map(|change| InspectedChild {
         wanted: wanted(&change.reference),
         live: live(&change.reference).map(|live| mask.object(&request::project(live))),
-        change: ChildChange { why: change.why.as_deref().map(&hidden), ..change },
+        change: ChildChange {
+            why: refused.get(&change.reference).map(why).or(change.why).as_deref().map(&hidden),
+            ..change
+        },
     });
     let children = children.collect();
     let mut unknown = asked.unknown.clone();

@@ -11,6 +11,7 @@ use pintle_core::{
 };
 use pintle_kubernetes::Cluster;
 use pintle_runtime::clock;
+use pintle_schema::fit::Kinds;
 use pintle_wit::{Failure, ObjectRef};
 use serde_json::Value;
 
@@ -116,7 +117,7 @@ impl Preview {
     ) -> Result<PlannedRoot, PreviewError> {
         let asked = self.ask(asking, &root).await;
         asking.reader.memory.sufficed()?;
-        let refused = if server { asking.try_applies(&asked).await } else { Vec::new() };
+        let refused = if server { asking.try_applies(&asked).await } else { unfit(&asked) };
         let shared = Arc::clone(asking);
         // To compare and to write YAML takes as long as the call.
         let compared = self.spawner.block(move || judge(&shared, &root, &asked, refused, key));
@@ -144,22 +145,42 @@ fn judge(
         planned.standing_refusals.clear();
     }
     // API servers repeat what they refuse.
-    refused.iter_mut().for_each(|(_, _, message)| mask.replace_in_text(message));
+    refused.iter_mut().for_each(|(_, problem)| mask.replace_in_text(&mut problem.message));
     refuse(&mut planned, refused);
     planned
 }
 
-/// What the API server would refuse: the object, the reason and the words.
-type Refused = (ObjectRef, String, String);
+/// What the API server would refuse: the object, and why.
+pub(crate) type Refused = (ObjectRef, Problem);
+
+/// The children that would be applied and do not fit their kinds. Of custom kinds there is no schema here.
+pub(crate) fn unfit(asked: &Asked) -> Vec<Refused> {
+    let applies = asked.previewed.applies.iter().flatten();
+    applies.filter_map(|apply| misfit(apply.reference(), apply.object())).collect()
+}
+
+fn misfit(reference: &ObjectRef, child: &Value) -> Option<Refused> {
+    let failure = Kinds::default().fit(child, "").err()?;
+    Some((reference.clone(), failure.into()))
+}
+
+/// Why a child stays as it is.
+pub(crate) fn why(Problem { message, path, .. }: &Problem) -> String {
+    let at = path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
+    format!("the API server refuses it: {at}{message}")
+}
 
 /// What the API server would refuse stands in the way of the root.
 fn refuse(planned: &mut PlannedRoot, refused: Vec<Refused>) {
-    for (reference, reason, message) in refused {
+    for (reference, mut problem) in refused {
         for child in planned.children.iter_mut().filter(|child| child.reference == reference) {
-            child.why = Some(format!("the API server refuses it: {message}"));
+            child.why = Some(why(&problem));
         }
-        let message = format!("{reference}: {message}");
-        planned.failure.get_or_insert(Problem { reason, message, path: None });
+        let name = reference.to_string();
+        if !problem.message.starts_with(&name) {
+            problem.message = format!("{name}: {}", problem.message);
+        }
+        planned.failure.get_or_insert(problem);
         planned.verdict = Verdict::Fails;
         planned.fails_now.get_or_insert(false);
     }
@@ -173,7 +194,8 @@ impl Asking {
             let reference = apply.reference();
             let Ok(Some(resource)) = self.reader.resource(&reference.kind()).await else { continue };
             if let Err(error) = self.reader.cluster().try_apply(&resource, apply).await {
-                refused.push((reference.clone(), error.reason_word(), error.message));
+                let reason = error.reason_word();
+                refused.push((reference.clone(), Problem { reason, message: error.message, path: None }));
             }
         }
         refused
@@ -226,4 +248,31 @@ pub(crate) async fn one_root(
         return Err(Failure::terminal(reasons::SPEC_INVALID, message).at("spec.namespaces").into());
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_root_whose_child_does_not_fit_its_kind_fails_with_the_path() {
+        let child = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "blog"},
+            "spec": {"replicas": "3"}});
+        let reference = object::reference(&child);
+        let mut root: PlannedRoot = serde_json::from_value(json!({
+            "root": {"apiVersion": "example.com/v1", "kind": "Web", "namespace": "blog", "name": "web", "uid": "u"},
+            "verdict": "changed", "unknown": [], "standingRefusals": [], "patches": [], "evictions": [],
+            "children": [{"reference": reference, "change": "update", "fields": [], "diff": ""}],
+        }))
+        .unwrap();
+        refuse(&mut root, misfit(&reference, &child).into_iter().collect());
+        let why = r#"Deployment blog/web: "3" is not an integer"#;
+        let (reason, path) = (reasons::INVALID.to_owned(), Some("spec.replicas".to_owned()));
+        assert_eq!(root.failure, Some(Problem { reason, message: why.into(), path }));
+        assert_eq!(root.verdict, Verdict::Fails);
+        let shown = format!("the API server refuses it: spec.replicas: {why}");
+        assert_eq!(root.children[0].why, Some(shown));
+    }
 }

@@ -1,17 +1,24 @@
-//! Checks that an object has only fields that its kind declares, with values of the declared types. The API server says the same about an
-//! apply; this needs no API server, and gives the path as in JSON.
+//! Checks that an object fits its kind: it has only fields that the kind declares, with values of their types and formats, and the items
+//! of its lists have what they need and can be told apart. The API server says the same about an apply; this needs no API server, and gives
+//! the path as in JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pintle_core::{object, reasons};
-use pintle_wit::{Failure, Kind};
-use serde_json::Value;
+use pintle_core::{number, object, quantity, reasons, view::status::fault::NO_FIELD};
+use pintle_wit::{Cause, Failure, Kind};
+use serde_json::{Map, Value};
 
-use crate::{builtin, nearest::did_you_mean, shape::Shape};
+use crate::{
+    builtin,
+    nearest::did_you_mean,
+    shape::{List, Shape},
+    structural::{Structural, format::Format},
+};
 
 /// The schemas of kinds: built-in ones that this program has, and those of CRDs.
 #[derive(Clone, Debug, Default)]
 pub struct Kinds {
+    /// The `openAPIV3Schema` of each.
     custom: BTreeMap<Kind, Value>,
 }
 
@@ -28,8 +35,8 @@ impl Kinds {
             let versions = object::at(crd, &["spec", "versions"]).and_then(Value::as_array);
             for version in versions.into_iter().flatten() {
                 let Some(name) = object::text(version, &["name"]) else { continue };
-                let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null);
-                custom.insert(Kind::new(format!("{group}/{name}"), kind), builtin::with_metadata(schema));
+                let schema = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_default();
+                custom.insert(Kind::new(format!("{group}/{name}"), kind), schema);
             }
         }
         Self { custom }
@@ -40,14 +47,29 @@ impl Kinds {
         self.custom.contains_key(kind) || builtin::schema(kind).is_some()
     }
 
-    /// Finds the first field of an object that its kind does not declare, or whose value has another type: `FieldUndeclared` or `Invalid`,
-    /// with the path after `at`. If the kind is unknown, everything fits. Missing fields are not reported.
+    /// Finds the first place of a child that its kind does not allow: `FieldUndeclared` for a field that the kind does not have, and
+    /// otherwise `Invalid`, with the path after `at`. If the kind is unknown, everything fits. Of fields that are missing, those of items
+    /// of lists are reported, and for a kind whose CRD is known all.
     ///
-    /// The failure for that field.
-    pub fn fit(&self, object: &Value, at: &str) -> Result<(), Failure> {
+    /// # Errors
+    /// The failure for that place.
+    pub fn fit(&self, child: &Value, at: &str) -> Result<(), Failure> {
+        self.judge(child, at, false)
+    }
+
+    /// The same for a patch, which leaves out what it does not change. Only what tells the items of a list apart may not be missing.
+    ///
+    /// # Errors
+    /// The failure for that place.
+    pub fn fit_patch(&self, patch: &Value, at: &str) -> Result<(), Failure> {
+        self.judge(patch, at, true)
+    }
+
+    fn judge(&self, object: &Value, at: &str, is_patch: bool) -> Result<(), Failure> {
         let kind = object::kind(object);
-        let (schema, whose) = match self.custom.get(&kind) {
-            Some(schema) => (schema.clone(), "in its CRD".to_owned()),
+        let custom = self.custom.get(&kind);
+        let (schema, whose) = match custom {
+            Some(schema) => (builtin::with_metadata(schema), "in its CRD".to_owned()),
             None => match builtin::schema(&kind) {
                 Some(schema) => (schema, format!("in Kubernetes {}", builtin::KUBERNETES)),
                 None => return Ok(()),
@@ -55,41 +77,48 @@ impl Kinds {
         };
         let mut path = at.to_owned();
         let shape = Shape::new(builtin::definitions(), &schema);
-        let Some(misfit) = misfit(shape, object, &mut path) else { return Ok(()) };
         let about = object::reference(object);
-        let (reason, message) = match misfit {
-            Unfit::Undeclared { name, near } => {
+        let (reason, message) = match misfit(shape, object, &mut path, is_patch) {
+            Some(Unfit::Undeclared { name, near }) => {
                 (reasons::FIELD_UNDECLARED, format!("{about} has no field {name} {whose}{near}"))
             }
-            Unfit::Type { found, wanted } => (reasons::INVALID, format!("{about}: {found} is not {wanted}")),
+            Some(Unfit::Value(why)) => (reasons::INVALID, format!("{about}: {why}")),
+            None => {
+                let schema = custom.filter(|_| !is_patch);
+                let Some(cause) = schema.and_then(|schema| cause(schema, object)) else { return Ok(()) };
+                if cause.field != NO_FIELD {
+                    let separator = if path.is_empty() { "" } else { "." };
+                    path.push_str(&format!("{separator}{}", cause.field));
+                }
+                (reasons::INVALID, format!("{about}: {}", cause.message))
+            }
         };
         Err(Failure::terminal(reason, message).at(path))
     }
 }
 
+/// What the API server holds against an object of a custom kind first. A schema with something in it that is not evaluated here is left to
+/// the API server.
+fn cause(schema: &Value, object: &Value) -> Option<Cause> {
+    let structural = Structural::of_crd(schema).ok()?;
+    let mut object = object.clone();
+    // Nulls go; everything else is declared.
+    structural.prune(&mut object);
+    structural.admit(Vec::new(), &mut object, None).into_iter().next()
+}
+
 enum Unfit {
     Undeclared { name: String, near: String },
-    Type { found: String, wanted: &'static str },
+    Value(String),
 }
 
 /// The longest value that is shown, in characters.
 const SHOWN_MAX: usize = 60;
 
 /// The first misfit. Afterwards `path` is its path.
-fn misfit(shape: Shape<'_>, value: &Value, path: &mut String) -> Option<Unfit> {
-    let wanted = match (shape.type_name(), value) {
-        // Null counts as absent.
-        (_, Value::Null) => return None,
-        (Some("object"), other) if !other.is_object() => Some("an object"),
-        (Some("array"), other) if !other.is_array() => Some("a list"),
-        (Some("string"), other) if !other.is_string() => Some("text (put it in quotes)"),
-        (Some("integer"), other) if !other.is_i64() && !other.is_u64() => Some("an integer"),
-        (Some("number"), other) if !other.is_number() => Some("a number"),
-        (Some("boolean"), other) if !other.is_boolean() => Some("true or false"),
-        _ => None,
-    };
-    if let Some(wanted) = wanted {
-        return Some(Unfit::Type { found: shown(value), wanted });
+fn misfit(shape: Shape<'_>, value: &Value, path: &mut String, is_patch: bool) -> Option<Unfit> {
+    if let Some(wanted) = wanted(shape, value) {
+        return Some(Unfit::Value(format!("{} is not {wanted}", shown(shape, value))));
     }
     let before = path.len();
     match value {
@@ -100,17 +129,27 @@ fn misfit(shape: Shape<'_>, value: &Value, path: &mut String) -> Option<Unfit> {
                     let near = did_you_mean(name, shape.fields().map(|(name, _)| name.as_str()));
                     return Some(Unfit::Undeclared { name: name.clone(), near });
                 };
-                if let Some(found) = misfit(member, within, path) {
+                if let Some(found) = misfit(member, within, path, is_patch) {
                     return Some(found);
                 }
                 path.truncate(before);
             }
         }
         Value::Array(items) => {
+            let mut keys = BTreeSet::new();
             for (index, item) in items.iter().enumerate() {
                 path.push_str(&format!("[{index}]"));
-                if let Some(found) = misfit(shape.items(), item, path) {
+                if let Some(found) = misfit(shape.items(), item, path, is_patch) {
                     return Some(found);
+                }
+                if let Some(name) = item.as_object().and_then(|item| missing(shape, item, is_patch)) {
+                    step(path, name);
+                    return Some(Unfit::Value(format!("{name} is missing")));
+                }
+                // Its first two letters are the kind of the step.
+                let key = shape.item_step(item).and_then(|key| key.get(2..).map(ToOwned::to_owned));
+                if let Some(key) = key.filter(|key| !keys.insert(key.clone())) {
+                    return Some(Unfit::Value(format!("the list has {key} twice")));
                 }
                 path.truncate(before);
             }
@@ -118,6 +157,63 @@ fn misfit(shape: Shape<'_>, value: &Value, path: &mut String) -> Option<Unfit> {
         _ => {}
     }
     None
+}
+
+/// What a value should be, if it is something else.
+fn wanted(shape: Shape<'_>, value: &Value) -> Option<&'static str> {
+    let format = shape.get("format").and_then(Value::as_str);
+    let is_int32 = |integer: i64| i32::try_from(integer).is_ok();
+    let (fits, wanted) = match (shape.type_name(), value) {
+        // Null counts as absent.
+        (_, Value::Null) => return None,
+        (Some("object"), _) => (value.is_object(), "an object"),
+        (Some("array"), _) => (value.is_array(), "a list"),
+        (Some("string"), Value::String(text)) => match format {
+            Some("byte") => (is_base64(text), "base64"),
+            Some("date-time") => (Format::DateTime.has(text), "a time such as 2026-01-31T12:00:00Z"),
+            _ => return None,
+        },
+        (Some("string"), _) => (false, "text (put it in quotes)"),
+        (Some("integer"), Value::Number(_)) if format == Some("int32") => {
+            (integer(value).is_some_and(is_int32), "an integer of 32 bits")
+        }
+        (Some("integer"), Value::Number(_)) => (integer(value).is_some(), "an integer of 64 bits"),
+        (Some("integer"), _) => (false, "an integer"),
+        (Some("number"), _) => (value.is_number(), "a number"),
+        (Some("boolean"), _) => (value.is_boolean(), "true or false"),
+        (None, _) if format == Some("int-or-string") => {
+            let fits = value.is_string() || integer(value).is_some_and(is_int32);
+            (fits, "an integer of 32 bits or text")
+        }
+        (None, _) if shape.is_quantity() && !shape.preserves_unknown() => {
+            let fits = value.is_number() || value.as_str().is_some_and(quantity::is_quantity);
+            (fits, "a quantity such as 500m or 2Gi")
+        }
+        _ => return None,
+    };
+    (!fits).then_some(wanted)
+}
+
+/// A number as an integer: 80.0 is one to the API server.
+fn integer(value: &Value) -> Option<i64> {
+    value.as_number().and_then(|number| number::stored(number).as_i64())
+}
+
+/// Whether the API server reads a text as bytes. It passes over the ends of lines.
+fn is_base64(text: &str) -> bool {
+    let text: String = text.chars().filter(|letter| !matches!(letter, '\r' | '\n')).collect();
+    text.is_empty() || Format::Byte.has(&text)
+}
+
+/// The first field that an item of a list needs and does not have.
+fn missing<'a>(list: Shape<'a>, item: &Map<String, Value>, is_patch: bool) -> Option<&'a str> {
+    let required = list.items().get("required").and_then(Value::as_array);
+    let is_needed = |name: &&str| match list.list() {
+        List::Map(keys) if is_patch => keys.contains(name),
+        _ => true,
+    };
+    let mut needed = required.into_iter().flatten().filter_map(Value::as_str).filter(is_needed);
+    needed.find(|name| item.get(*name).is_none_or(Value::is_null))
 }
 
 /// In the form in which Kubernetes writes paths: `metadata.labels[example.com/a]`.
@@ -129,8 +225,10 @@ fn step(path: &mut String, name: &str) {
     }
 }
 
-fn shown(value: &Value) -> String {
+fn shown(shape: Shape<'_>, value: &Value) -> String {
     match value {
+        // It may be of a Secret.
+        _ if shape.get("format").and_then(Value::as_str) == Some("byte") => "the value".into(),
         Value::Object(_) => "an object".into(),
         Value::Array(_) => "a list".into(),
         other => {
@@ -153,10 +251,109 @@ mod tests {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec})
     }
 
+    fn with_containers(containers: Value) -> Value {
+        let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": containers}});
+        deployment(json!({"selector": {"matchLabels": {"a": "b"}}, "template": template}))
+    }
+
+    /// A Deployment of one container, which has this field.
+    fn container(field: &str, value: Value) -> Value {
+        with_containers(json!([{"name": "a", "image": "b", field: value}]))
+    }
+
+    fn service(port: Value) -> Value {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"ports": [port]}})
+    }
+
+    fn with_data(kind: &str, field: &str, data: Value) -> Value {
+        json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "web"}, field: data})
+    }
+
+    fn lease(spec: Value) -> Value {
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "web"}, "spec": spec})
+    }
+
     fn said(object: &Value) -> String {
         Kinds::default()
             .fit(object, "children[0].object")
             .map_or_else(|failure| failure.to_string(), |()| "fits".into())
+    }
+
+    #[test]
+    fn what_the_api_server_refuses_in_a_child_is_found_with_its_path() {
+        let containers = "spec.template.spec.containers";
+        let limits = |cpu: &str| container("resources", json!({"limits": {"cpu": cpu}}));
+        for (child, path, word) in [
+            (with_data("ConfigMap", "data", json!({"port": 8080})), "data.port", "8080 is not text"),
+            (container("env", json!([{"name": "A"}, {"name": "A"}])), "env[1]", r#"{"name":"A"} twice"#),
+            (with_containers(json!([{"name": "a"}, {"name": "a"}])), "spec.containers[1]", "twice"),
+            (
+                container("ports", json!([{"containerPort": 80}, {"containerPort": 80, "protocol": "TCP"}])),
+                "ports[1]",
+                "twice",
+            ),
+            (with_containers(json!([{"image": "b"}])), "spec.containers[0].name", "name is missing"),
+            (container("env", json!([{"value": "1"}])), "env[0].name", "name is missing"),
+            (container("env", json!([{"name": null}])), "env[0].name", "name is missing"),
+            (
+                container("ports", json!([{"name": "http"}])),
+                "ports[0].containerPort",
+                "containerPort is missing",
+            ),
+            (
+                container("volumeMounts", json!([{"mountPath": "/a"}])),
+                "volumeMounts[0].name",
+                "name is missing",
+            ),
+            (with_data("Secret", "data", json!({"a": "c2VjcmV"})), "data.a", "the value is not base64"),
+            (
+                with_data("ConfigMap", "binaryData", json!({"a": "no base64"})),
+                "binaryData.a",
+                "is not base64",
+            ),
+            (limits("lots"), "limits.cpu", r#""lots" is not a quantity"#),
+            (limits("2MB"), "limits.cpu", "is not a quantity"),
+            (
+                container("resources", json!({"limits": {"cpu": true}})),
+                "limits.cpu",
+                "true is not a quantity",
+            ),
+            (lease(json!({"renewTime": "yesterday"})), "spec.renewTime", "is not a time"),
+            (
+                deployment(json!({"replicas": 4_294_967_297_i64})),
+                "spec.replicas",
+                "is not an integer of 32 bits",
+            ),
+            (deployment(json!({"replicas": 1.5})), "spec.replicas", "1.5 is not an integer"),
+            (
+                container("securityContext", json!({"runAsUser": u64::MAX})),
+                "runAsUser",
+                "is not an integer of 64 bits",
+            ),
+            (
+                service(json!({"port": 80, "targetPort": true})),
+                "ports[0].targetPort",
+                "true is not an integer of 32 bits or text",
+            ),
+            (service(json!({"port": "80"})), "ports[0].port", r#""80" is not an integer"#),
+            (container("command", json!([1])), "command[0]", "1 is not text"),
+        ] {
+            let failure = Kinds::default().fit(&child, "").expect_err(path);
+            let at = failure.path.clone().unwrap_or_default();
+            assert!(
+                failure.reason == "Invalid" && at.ends_with(path) && failure.message.contains(word),
+                "{failure}"
+            );
+            assert!(!at.contains("containers") || at.starts_with(containers), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_patch_may_leave_out_what_it_does_not_change() {
+        let mount = container("volumeMounts", json!([{"mountPath": "/a", "readOnly": true}]));
+        let kinds = Kinds::default();
+        assert!(kinds.fit_patch(&mount, "").is_ok() && kinds.fit(&mount, "").is_err());
+        assert!(kinds.fit_patch(&container("volumeMounts", json!([{"name": "a"}])), "").is_err());
     }
 
     #[test]
@@ -201,6 +398,20 @@ mod tests {
         let strategy = json!({"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 1}});
         let object = deployment(json!({"template": template, "strategy": strategy}));
         assert_eq!(said(&object), "fits");
+        let limits =
+            json!({"cpu": "1000m", "memory": "2Mi", "ephemeral-storage": 0.5, "example.com/a": "0.5"});
+        let both = json!([{"containerPort": 53}, {"containerPort": 53, "protocol": "UDP"}]);
+        for fits in [
+            container("resources", json!({"limits": limits})),
+            container("ports", both),
+            service(json!({"port": 80, "targetPort": 8080})),
+            service(json!({"port": 80.0, "targetPort": "http"})),
+            with_data("Secret", "data", json!({"a": "", "b": "c2Vj\ncmV0\n", "c": null})),
+            with_data("Secret", "stringData", json!({"a": "no base64"})),
+            lease(json!({"renewTime": "2026-01-31T12:00:00.000000Z"})),
+        ] {
+            assert_eq!(said(&fits), "fits", "{fits}");
+        }
         let probe = json!({"httpGet": {"port": "http", "path": "/"}});
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "livenessProbe": probe}]}});
         assert_eq!(said(&pod), "fits");
@@ -212,7 +423,9 @@ mod tests {
 
     #[test]
     fn the_schemas_of_crds_count_too() {
-        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}});
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "required": ["size"], "properties": {
+            "size": {"type": "integer", "minimum": 1},
+        }}}});
         let crd = json!({"spec": {
             "group": "example.com", "names": {"kind": "Thing"}, "versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}],
         }});
@@ -224,5 +437,10 @@ mod tests {
             failure.to_string(),
             "FieldUndeclared: spec.sise: Thing a has no field sise in its CRD; did you mean size?"
         );
+        for (spec, path) in [(json!({"size": 0}), "object.spec.size"), (json!({}), "object.spec.size")] {
+            let failure = kinds.fit(&thing(spec), "object").unwrap_err();
+            assert_eq!((failure.reason.as_str(), failure.path.as_deref()), ("Invalid", Some(path)));
+        }
+        assert!(kinds.fit_patch(&thing(json!({})), "").is_ok());
     }
 }

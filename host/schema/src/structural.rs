@@ -24,7 +24,7 @@
 mod cost;
 mod defaults;
 mod embedded;
-mod format;
+pub(crate) mod format;
 mod found;
 mod lists;
 mod node;

@@ -119,13 +119,13 @@ fn response(code: u16, body: &Value) -> http::Response<Body> {
 /// Counts the calls of guests, and records what is wrong with their answers.
 #[derive(Debug, Default)]
 pub(super) struct Impure {
-    /// Answers must have only fields that these kinds have, if there are any.
+    /// Answers must fit these kinds, if there are any.
     kinds: Option<Arc<Kinds>>,
     /// Where an answer did not depend only on its request.
     pub(super) caught: OnceLock<Caught>,
     /// A parsed answer that took more memory than its call was granted.
     pub(super) beyond: OnceLock<String>,
-    /// A field of an answer that its kind does not have.
+    /// What of an answer does not fit its kind.
     pub(super) unfit: OnceLock<String>,
     /// The first request at which a guest trapped.
     pub(super) trapped: OnceLock<String>,

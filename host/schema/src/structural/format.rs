@@ -9,7 +9,7 @@ use regex::Regex;
 
 /// A format that values are checked against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(crate) enum Format {
     DateTime,
     Date,
     Byte,
@@ -88,7 +88,7 @@ impl Format {
     }
 
     /// Whether a text has this format. The formats of numbers say nothing of texts.
-    pub(super) fn has(self, text: &str) -> bool {
+    pub(crate) fn has(self, text: &str) -> bool {
         match self {
             Self::DateTime => is_date_time(text),
             Self::Date => is_date(text),

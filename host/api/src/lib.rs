@@ -13,6 +13,7 @@ pub use view::{ActiveView, Aggregated, Rest, Serve, View, ViewSpec, ViewStatus};
 use kube::{CustomResource, KubeSchema};
 use pintle_core::{
     account::{Account, AccountRule},
+    desired::{hash_parts, hex},
     reasons,
     reconciler::{Grants, Limits},
 };
@@ -25,6 +26,9 @@ pub const NAMESPACE: &str = "pintle-system";
 
 /// The Service in that namespace that leads to the gateway.
 pub const GATEWAY_SERVICE: &str = "pintle-gateway";
+
+/// The longest name of a field manager, in bytes.
+const MANAGER_BYTES_MAX: usize = 128;
 
 /// One immutable guest binary, known by its digest.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -183,7 +187,8 @@ pub struct ReconcilerSpec {
     /// The account that children are read and written as; the host's own when left out. The status of roots and Events stay the host's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account: Option<ServiceAccountRef>,
-    /// The field manager of the children; default `pintle-<name>`. It may not be shared with another Reconciler.
+    /// The field manager of children and statuses; default `pintle-<kind>.<group>` of `for`, so that another Reconciler for the kind
+    /// takes over what this one has set. It may not be shared with a Reconciler for another kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub field_manager: Option<String>,
@@ -314,9 +319,20 @@ impl ServiceAccountRef {
 }
 
 impl ReconcilerSpec {
-    /// The field manager of every write for this Reconciler.
-    pub fn manager(&self, name: &str) -> String {
-        self.field_manager.clone().unwrap_or_else(|| format!("pintle-{name}"))
+    /// The field manager of children and statuses. By default it is that of the kind in any version, so that another Reconciler for the
+    /// kind takes over what the one before has set. It has a dot, and that of a root's patches has none.
+    pub fn manager(&self) -> String {
+        if let Some(manager) = &self.field_manager {
+            return manager.clone();
+        }
+        let kind = &self.r#for;
+        let name = format!("pintle-{}.{}", kind.kind.to_lowercase(), kind.group());
+        if name.len() <= MANAGER_BYTES_MAX {
+            return name;
+        }
+        let mut hash = hex(&hash_parts(&[name.as_bytes()]));
+        hash.truncate(32);
+        format!("{}-{hash}", name.get(..MANAGER_BYTES_MAX - 1 - hash.len()).unwrap_or_default())
     }
 
     /// As whom children are read and written; nothing means as the host.
@@ -487,6 +503,31 @@ mod tests {
         assert_eq!(serde_json::to_value(Namespaces::All).unwrap(), json!("All"));
         assert!(Namespaces::Listed(vec!["a".into()]).includes(Some("a")));
         assert!(!Namespaces::Listed(vec!["a".into()]).includes(Some("b")));
+    }
+
+    #[test]
+    fn the_field_manager_is_that_of_the_kind_in_any_version() {
+        let manager = |api_version: &str, kind: &str, more: Value| {
+            let mut spec = json!({"for": {"apiVersion": api_version, "kind": kind}, "module": "m"});
+            spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            serde_json::from_value::<ReconcilerSpec>(spec).unwrap().manager()
+        };
+        assert_eq!(manager("my.domain/v1", "WebServer", json!({})), "pintle-webserver.my.domain");
+        assert_eq!(manager("my.domain/v2", "WebServer", json!({})), "pintle-webserver.my.domain");
+        assert_eq!(manager("my.domain/v1", "WebServer", json!({"fieldManager": "mine"})), "mine");
+        let group = |bytes: usize| format!("{}.example", "g".repeat(bytes - ".example".len()));
+        let (fits, kind) = (128 - "pintle-shop.".len(), "Shop");
+        assert_eq!(
+            manager(&format!("{}/v1", group(fits)), kind, json!({})),
+            format!("pintle-shop.{}", group(fits))
+        );
+        let long =
+            [group(fits + 1), group(fits + 2)].map(|group| manager(&format!("{group}/v1"), kind, json!({})));
+        assert_ne!(long[0], long[1], "what is cut off is in the hash");
+        for manager in long {
+            assert_eq!(manager.len(), 128, "{manager}");
+            assert!(manager.starts_with("pintle-shop."), "{manager}: no root's patches have that");
+        }
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl Setting {
             )));
         }
         let binding = Binding {
-            field_manager: spec.manager(&name),
+            field_manager: spec.manager(),
             generation: of_reconciler.and_then(object::generation).unwrap_or(1),
             config: spec.config.clone().into(),
             // Of a run on files there is one Reconciler alone.

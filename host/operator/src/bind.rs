@@ -174,12 +174,12 @@ fn is_first(world: &World<'_>, name: &str, reconciler: &api::Reconciler) -> Resu
         let (mine, theirs) = (&reconciler.spec.r#for, &found.spec.r#for);
         if mine.kind == theirs.kind && mine.group() == theirs.group() {
             let message = format!(
-                "Reconciler {other} is older and already reconciles {mine}; this one takes over when it is deleted"
+                "Reconciler {other} is older and already reconciles {theirs}; this one takes over when it is deleted"
             );
             return Err(Failure::terminal(reasons::KIND_TAKEN, message).at("spec.for"));
         }
-        let manager = reconciler.spec.manager(name);
-        if manager == found.spec.manager(other) {
+        let manager = reconciler.spec.manager();
+        if manager == found.spec.manager() {
             let message = format!(
                 "Reconciler {other} already writes as field manager {manager}; two would undo each other's fields"
             );

@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use crate::{
     needs,
-    state::{Shared, State},
+    state::{Reading, Shared, State},
     store::{self, ListMark, NameHash, RootKey},
     watch::{Change, News, Purpose, Sink, WatchKey, WatchState},
 };
@@ -91,17 +91,20 @@ impl Part for Roots {
 }
 
 impl Children {
-    /// A child as its Reconciler reads it. Whoever may write an object may give it our labels, so of one that no root has, neither by its
-    /// controller nor by a label that our own apply set, only the metadata are kept.
+    /// A child as the Reconciler of its root reads it. Until that has applied it, its label may name the Reconciler before. Whoever may
+    /// write an object may give it our labels, so of one that no root has, neither by its controller nor by a label that our own apply
+    /// set, only the metadata are kept.
     fn read(state: &State, kind: &Kind, live: &Value) -> Observed {
         let name = object::text(live, &["metadata", "labels", pintle_wit::names::LABEL_RECONCILER]);
-        let Some(reading) = name.and_then(|name| state.readings.get(name)) else {
+        let named = name.and_then(|name| state.readings.get(name));
+        let controls = |reading: &&Reading| observed::is_controlled_by(live, &reading.root_kind);
+        let controlling = named.filter(controls).or_else(|| state.readings.values().find(controls));
+        let Some(reading) = controlling.or(named) else {
             return Observed::of(live, "", false).without_content();
         };
         let child = Observed::of(live, &reading.manager, reading.observed.contains(kind));
         let is_labelled = child.controller.is_none() && child.owns_root_label;
-        let is_ours = is_labelled || observed::is_controlled_by(live, &reading.root_kind);
-        if is_ours { child } else { child.without_content() }
+        if controlling.is_some() || is_labelled { child } else { child.without_content() }
     }
 }
 
@@ -287,7 +290,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Metrics, state::Reading};
+    use crate::Metrics;
 
     #[test]
     fn an_object_with_our_labels_that_no_root_has_is_kept_as_metadata() {
@@ -295,7 +298,7 @@ mod tests {
         let mut state = State::new(4, Arc::new(Metrics::default()));
         let reading = Reading {
             root_kind: Kind::new("x/v1", "Shop"),
-            manager: "pintle-shop".into(),
+            manager: "pintle-shop.x".into(),
             observed: [kind.clone()].into(),
         };
         state.readings.insert("shop".into(), reading);
@@ -309,12 +312,14 @@ mod tests {
             children.size().1
         };
         let owner = |kind: &str, uid: &str| json!([{"apiVersion": "x/v2", "kind": kind, "uid": uid, "name": "r", "controller": true}]);
-        assert!(kept_bytes("shop", owner("Shop", "r")) > 1 << 20);
+        for reconciler in ["shop", "the-one-before"] {
+            assert!(kept_bytes(reconciler, owner("Shop", "r")) > 1 << 20, "{reconciler}");
+        }
         for (reconciler, owners) in [
             ("shop", json!(null)),
             ("shop", owner("Deployment", "r")),
-            ("nobody", owner("Shop", "r")),
-            ("nobody", owner("Shop", &"u".repeat(1 << 20))),
+            ("nobody", owner("Deployment", "r")),
+            ("nobody", owner("Deployment", &"u".repeat(1 << 20))),
         ] {
             assert!(kept_bytes(reconciler, owners.clone()) < 10 << 10, "{reconciler} {owners}");
         }

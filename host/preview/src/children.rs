@@ -7,7 +7,9 @@ use std::{
 
 use futures::{StreamExt, stream};
 use pintle_api::Namespaces;
-use pintle_core::{ApiError, Observed, managed, object, plan::Unknown, reconciler};
+use pintle_core::{
+    ApiError, Observed, managed, object, observed::is_controlled_by, plan::Unknown, reconciler,
+};
 use pintle_wit::{Kind, ObjectRef, names};
 use serde_json::Value;
 
@@ -35,11 +37,10 @@ impl Children {
         namespace: Option<&str>,
         root: Option<&str>,
     ) -> Self {
+        // Children that the Reconciler has not applied yet carry the name of the one before.
         let labels = match root {
-            Some(uid) => {
-                format!("{}={},{}={uid}", names::LABEL_RECONCILER, target.name, names::LABEL_ROOT)
-            }
-            None => format!("{}={}", names::LABEL_RECONCILER, target.name),
+            Some(uid) => format!("{}={uid}", names::LABEL_ROOT),
+            None => names::LABEL_RECONCILER.into(),
         };
         let labels = labels.as_str();
         let listed: Vec<_> = stream::iter(target.child_kinds())
@@ -50,6 +51,7 @@ impl Children {
                     if root.is_none() {
                         lighten(child, target);
                     }
+                    root.is_some() || is_of(child, target)
                 };
                 let found = list_kind(reader, &kind, &places, labels, &lighter).await;
                 (kind, found)
@@ -93,6 +95,12 @@ pub(crate) fn observed(live: &Value, target: &Target) -> Observed {
     Observed::of(live, &target.binding.field_manager, observe)
 }
 
+/// Whether an object may be a child of the Reconciler's roots. The label alone is on the children of every Reconciler.
+fn is_of(live: &Value, target: &Target) -> bool {
+    object::text(live, &["metadata", "labels", names::LABEL_RECONCILER]) == Some(target.name.as_str())
+        || is_controlled_by(live, &target.resource.kind)
+}
+
 /// Leaves out what nobody looks at: the fields that other managers apply, and the status of children that the guest is not shown.
 fn lighten(child: &mut Value, target: &Target) {
     let manager = &target.binding.field_manager;
@@ -124,7 +132,7 @@ async fn list_kind(
     kind: &Kind,
     places: &BTreeSet<Option<String>>,
     labels: &str,
-    lighten: &(dyn Fn(&mut Value) + Sync),
+    lighten: &(dyn Fn(&mut Value) -> bool + Sync),
 ) -> Result<Vec<Value>, ApiError> {
     // Of a kind that is not served there are no children.
     let Some(resource) = reader.resource(kind).await? else { return Ok(Vec::new()) };

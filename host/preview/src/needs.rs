@@ -107,6 +107,7 @@ async fn index(reader: &Reader, resource: &Resource, namespace: Option<&str>) ->
         if let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
+        true
     };
     let objects = reader.list_lightened(resource, namespace, None, &without_managed_fields).await?;
     Ok(Index { objects, by_field: Mutex::default() })

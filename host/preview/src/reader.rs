@@ -141,16 +141,16 @@ impl Reader {
         namespace: Option<&str>,
         labels: Option<&str>,
     ) -> Result<Vec<Value>, ApiError> {
-        self.list_lightened(resource, namespace, labels, &|_| {}).await
+        self.list_lightened(resource, namespace, labels, &|_| true).await
     }
 
-    /// The same, without what is taken out of each object.
+    /// The same, without what is taken out of each object, and without those that are not wanted.
     pub(crate) async fn list_lightened(
         &self,
         resource: &Resource,
         namespace: Option<&str>,
         labels: Option<&str>,
-        lighten: &(dyn Fn(&mut Value) + Sync),
+        lighten: &(dyn Fn(&mut Value) -> bool + Sync),
     ) -> Result<Vec<Value>, ApiError> {
         let [first, smaller @ ..] = SIZES;
         let (mut size, mut smaller) = (first, smaller.into_iter());
@@ -180,7 +180,7 @@ impl Reader {
                 }
                 page => page?,
             };
-            page.items.iter_mut().for_each(lighten);
+            page.items.retain_mut(lighten);
             let kept = page.items.iter().map(|item| size_of::<Value>() + object::heap_bytes(item));
             self.memory.take(kept.sum::<usize>() as u64).await?;
             attempt = 0;

@@ -111,7 +111,7 @@ impl Preview {
         let binding = Binding {
             uid: reconciler.metadata.uid.clone().unwrap_or_default(),
             generation: reconciler.metadata.generation.unwrap_or(0),
-            field_manager: spec.manager(&name),
+            field_manager: spec.manager(),
             grants: spec.grants.clone(),
             limits: spec.limits,
             config: config.into(),

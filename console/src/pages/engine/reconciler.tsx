@@ -65,7 +65,7 @@ const LIMITS = [
 ] as const;
 
 /** What the logic may do, and how much of everything. */
-function Allowed({ name, spec }: { name: string; spec: ReconcilerSpec }) {
+function Allowed({ spec }: { spec: ReconcilerSpec }) {
   const lines = grantLines(spec.grants);
   const account = spec.serviceAccount;
   return (
@@ -83,7 +83,7 @@ function Allowed({ name, spec }: { name: string; spec: ReconcilerSpec }) {
             items={[
               ...LIMITS.map(([key, name, unit]) => (spec.limits?.[key] === undefined ? undefined : ([name, <span class="num">{spec.limits[key]?.toLocaleString('en')} {unit}</span>] as const))),
               ['Namespaces', Array.isArray(spec.namespaces) ? <Tags items={spec.namespaces} /> : 'all'],
-              ['Field manager', <code>{spec.fieldManager ?? `pintle-${name}`}</code>],
+              spec.fieldManager ? ['Field manager', <code>{spec.fieldManager}</code>] : undefined,
               ['Writes as', account ? <span>{account.fromRoot ? <>the account in <code>{account.fromRoot}</code> of the root</> : <code>{account.namespace}/{account.name}</code>}</span> : 'the host itself'],
               ['Rollout', spec.rollout?.strategy ?? 'Immediate'],
             ]}
@@ -156,7 +156,7 @@ function Reconciler({ object }: { object: K8sObject }) {
       <Tabs label={`About ${name}`} tabs={TABS.map((one) => (one.key === 'roots' && status.roots?.failing ? { ...one, badge: status.roots.failing, bad: true } : one))} value={tab} onChange={setTab}>
         {tab === 'roots' && <Roots reference={spec.for} />}
         {tab === 'conditions' && <Conditions object={object} />}
-        {tab === 'allowed' && <Allowed name={name} spec={spec} />}
+        {tab === 'allowed' && <Allowed spec={spec} />}
         {tab === 'yaml' && <YamlView value={object} />}
       </Tabs>
     </Page>

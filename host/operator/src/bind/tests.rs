@@ -211,6 +211,17 @@ fn of_two_reconcilers_for_one_kind_the_older_works_and_the_other_takes_over() {
         .reconciler("older", EARLY, json!({}));
     assert!(scene.decide("older", None).is_ok());
     assert_eq!(scene.reason("a-younger"), "KindTaken");
+    let later = json!({"for": {"apiVersion": "x/v2", "kind": "Toy"}});
+    scene = scene.reconciler("a-younger", LATE, later);
+    let Verdict::Rest(failure, _) = decide(&scene.world(), "a-younger", None) else { panic!("it works") };
+    assert_eq!(
+        (failure.reason.as_str(), failure.message.as_str()),
+        (
+            "KindTaken",
+            "Reconciler older is older and already reconciles x/v1 Toy; this one takes over when it is deleted"
+        )
+    );
+    scene = scene.reconciler("a-younger", LATE, json!({}));
     scene.reconcilers.remove("older");
     assert!(scene.decide("a-younger", None).is_ok());
 }

@@ -240,7 +240,7 @@ fn binding_without_module(
         reconciler: name.into(),
         uid: remainder.uid.clone(),
         generation: Form::of(object).generation(),
-        field_manager: object.spec.manager(name),
+        field_manager: object.spec.manager(),
         grants: object.spec.grants.clone(),
         limits: object.spec.limits,
         config: Config::default(),

@@ -173,7 +173,7 @@ fn observed_kinds(in_force: &InForce) -> impl Iterator<Item = Kind> {
 fn readings(state: &State, verdicts: &Verdicts) -> BTreeMap<String, Reading> {
     let reading = |(name, in_force): (&String, &InForce)| {
         let object = state.own.reconcilers.get(name);
-        let manager = object.map_or_else(String::new, |object| object.spec.manager(name));
+        let manager = object.map_or_else(String::new, |object| object.spec.manager());
         let root_kind = in_force.resource.kind.clone();
         (name.clone(), Reading { root_kind, manager, observed: observed_kinds(in_force).collect() })
     };

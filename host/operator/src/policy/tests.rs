@@ -39,7 +39,7 @@ fn active(object: &api::Reconciler, guest: Option<Guest>) -> Active {
         reconciler: "r".into(),
         uid: bind::uid(object),
         generation: Form::of(object).generation(),
-        field_manager: "pintle-r".into(),
+        field_manager: "pintle-toy.x".into(),
         grants: object.spec.grants.clone(),
         limits: object.spec.limits,
         config: Config::default(),

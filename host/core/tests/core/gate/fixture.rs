@@ -95,7 +95,7 @@ pub(crate) fn binding() -> Binding {
         reconciler: "shop".into(),
         uid: "reconciler-uid".into(),
         generation: 1,
-        field_manager: "pintle-shop".into(),
+        field_manager: "pintle-shop.example.com".into(),
         grants,
         limits: Limits { children: 8, ..Limits::default() },
         config: Value::Null.into(),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::pass::api::Api;
 
-pub(crate) const MANAGER: &str = "pintle-shop";
+pub(crate) const MANAGER: &str = "pintle-shop.example.com";
 
 pub(crate) struct World {
     pub(crate) api: Api,

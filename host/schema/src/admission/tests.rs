@@ -141,23 +141,31 @@ fn gives<T: JsonSchema>(expected: Value, values: Vec<Value>) {
     }
 }
 
+fn any() -> Value {
+    json!({PRESERVES: true})
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+fn width() -> Value {
+    json!({"type": "integer", "format": "int32"})
+}
+
 #[test]
-fn every_type_of_rust_gives_a_schema_that_the_api_server_takes() {
-    let any = json!({PRESERVES: true});
-    let whole = json!({"type": "integer", "minimum": 0});
-    let width = json!({"type": "integer", "format": "int32"});
-    let text = json!({"type": "string"});
+fn a_free_form_field_gives_a_schema_that_the_api_server_takes_and_keeps_its_value() {
     let object = json!({"a": {"b": [1, null], "c": null}});
 
-    gives::<Value>(any.clone(), vec![object.clone(), json!("x"), json!([1])]);
-    gives::<Option<Value>>(any.clone(), vec![object.clone()]);
-    gives::<Vec<Value>>(json!({"type": "array", "items": any}), vec![json!([object, 1, null])]);
+    gives::<Value>(any(), vec![object.clone(), json!("x"), json!([1])]);
+    gives::<Option<Value>>(any(), vec![object.clone()]);
+    gives::<Vec<Value>>(json!({"type": "array", "items": any()}), vec![json!([object, 1, null])]);
     gives::<BTreeMap<String, Value>>(
         json!({"type": "object", PRESERVES: true}),
         vec![object.clone(), json!({"a": null})],
     );
     gives::<HashMap<String, Vec<Value>>>(
-        json!({"type": "object", "additionalProperties": {"type": "array", "items": any}}),
+        json!({"type": "object", "additionalProperties": {"type": "array", "items": any()}}),
         vec![json!({"a": [object]})],
     );
     gives::<Values>(
@@ -166,7 +174,7 @@ fn every_type_of_rust_gives_a_schema_that_the_api_server_takes() {
         vec![json!({"extra": object, "more": object})],
     );
     gives::<Texts>(
-        json!({"type": "object", "required": ["name"], PRESERVES: true, "properties": {"name": text}}),
+        json!({"type": "object", "required": ["name"], PRESERVES: true, "properties": {"name": text()}}),
         vec![json!({"name": "a", "more": "b"})],
     );
     gives::<Manifest>(
@@ -174,16 +182,20 @@ fn every_type_of_rust_gives_a_schema_that_the_api_server_takes() {
         vec![json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "b"}})],
     );
     gives::<Tree>(
-        json!({"type": "object", "required": ["children"], "properties": {"children": {"type": "array", "items": any}}}),
+        json!({"type": "object", "required": ["children"], "properties": {"children": {"type": "array", "items": any()}}}),
         vec![json!({"children": [{"children": []}]})],
     );
+}
 
+#[test]
+fn a_plain_type_gives_a_schema_that_the_api_server_takes() {
+    let whole = json!({"type": "integer", "minimum": 0});
     gives::<HashMap<String, u64>>(
         json!({"type": "object", "additionalProperties": whole}),
         vec![json!({"a": 1})],
     );
     gives::<BTreeMap<u32, String>>(
-        json!({"type": "object", "additionalProperties": text}),
+        json!({"type": "object", "additionalProperties": text()}),
         vec![json!({"80": "http"})],
     );
     gives::<BTreeMap<Mode, bool>>(
@@ -191,11 +203,11 @@ fn every_type_of_rust_gives_a_schema_that_the_api_server_takes() {
         vec![json!({"Fast": true})],
     );
     gives::<BTreeSet<String>>(
-        json!({"type": "array", "items": text, "x-kubernetes-list-type": "set"}),
+        json!({"type": "array", "items": text(), "x-kubernetes-list-type": "set"}),
         vec![json!(["a", "b"])],
     );
     gives::<(String, i32)>(
-        json!({"type": "array", "items": any, "minItems": 2, "maxItems": 2}),
+        json!({"type": "array", "items": any(), "minItems": 2, "maxItems": 2}),
         vec![json!(["a", 1])],
     );
 
@@ -204,26 +216,36 @@ fn every_type_of_rust_gives_a_schema_that_the_api_server_takes() {
     gives::<i8>(json!({"type": "integer", "minimum": -128, "maximum": 127}), vec![json!(-1)]);
     gives::<NonZeroI32>(json!({"type": "integer", "format": "int32", "not": {"enum": [0]}}), vec![json!(1)]);
     gives::<f64>(json!({"type": "number", "format": "double"}), vec![json!(0.5)]);
-    gives::<IpAddr>(text.clone(), vec![json!("::1")]);
+    gives::<IpAddr>(text(), vec![json!("::1")]);
     gives::<Duration>(
         json!({"type": "object", "required": ["secs", "nanos"], "properties": {"secs": whole, "nanos": whole}}),
         vec![json!({"secs": 1, "nanos": 0})],
     );
     let described = json!({"type": "object", "required": ["timestamp", "zoned", "span"], "properties": {
-        "timestamp": {"type": "string", "format": "date-time"}, "zoned": text, "span": text},
+        "timestamp": {"type": "string", "format": "date-time"}, "zoned": text(), "span": text()},
         "description": "What schemars says of the times of chrono and jiff."});
     let times = json!({"timestamp": "2026-01-01T00:00:00Z", "zoned": "2026-01-01T00:00:00+01:00[Europe/Berlin]", "span": "PT1H30M"});
     gives::<Times>(described, vec![times]);
 
+    let limits = json!({"type": "object", "required": ["cpus"], "default": {"cpus": 0},
+        "properties": {"memory": text(), "cpus": width()}});
+    gives::<Nested>(
+        json!({"type": "object", "properties": {"limits": limits}}),
+        vec![json!({"limits": {"cpus": 1}})],
+    );
+}
+
+#[test]
+fn an_enum_gives_a_schema_that_the_api_server_takes() {
     let modes = json!({"type": "string", "enum": ["Fast", "Slow"]});
     gives::<Mode>(modes.clone(), vec![json!("Fast")]);
     gives::<Option<Mode>>(modes.clone(), vec![json!("Fast")]);
     gives::<Option<Documented>>(modes, vec![json!("Slow")]);
     gives::<Port>(json!({INT_OR_STRING: true}), vec![json!(80), json!("http")]);
-    gives::<Mixed>(any, vec![json!("Nothing"), json!({"Text": "a"})]);
-    let size = json!({"type": "object", "required": ["width"], "properties": {"width": width}});
+    gives::<Mixed>(any(), vec![json!("Nothing"), json!({"Text": "a"})]);
+    let size = json!({"type": "object", "required": ["width"], "properties": {"width": width()}});
     gives::<Option<External>>(
-        json!({"type": "object", "properties": {"Size": size, "Text": text}, "oneOf": [{"required": ["Size"]}, {"required": ["Text"]}]}),
+        json!({"type": "object", "properties": {"Size": size, "Text": text()}, "oneOf": [{"required": ["Size"]}, {"required": ["Text"]}]}),
         vec![json!({"Size": {"width": 1}}), json!({"Text": "a"})],
     );
     let told = |name: &str| json!({"type": {"enum": [name]}});
@@ -236,24 +258,18 @@ fn every_type_of_rust_gives_a_schema_that_the_api_server_takes() {
     ]);
     let sized = json!({"type": "Sized", "width": 1});
     gives::<Internal>(
-        json!({"type": "object", "oneOf": either, "properties": {"type": kinds, "width": wide, "height": width}}),
+        json!({"type": "object", "oneOf": either, "properties": {"type": kinds, "width": wide, "height": width()}}),
         vec![json!({"type": "Plain"}), sized],
     );
     gives::<Flattened>(
         json!({"type": "object", "required": ["name"], "oneOf": either,
-            "properties": {"name": text, "type": kinds, "width": wide, "height": width}}),
+            "properties": {"name": text(), "type": kinds, "width": wide, "height": width()}}),
         vec![json!({"name": "a", "type": "Scaled", "width": 1, "height": 2})],
     );
 
     gives::<Either>(
-        json!({"type": "object", "properties": {"a": width, "b": width}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}),
+        json!({"type": "object", "properties": {"a": width(), "b": width()}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}),
         vec![json!({"a": 1})],
-    );
-
-    let limits = json!({"type": "object", "required": ["cpus"], "default": {"cpus": 0}, "properties": {"memory": text, "cpus": width}});
-    gives::<Nested>(
-        json!({"type": "object", "properties": {"limits": limits}}),
-        vec![json!({"limits": {"cpus": 1}})],
     );
 }
 

@@ -1,6 +1,6 @@
 //! What the API server refuses of a CRD: the rules of structural schemas, in its own words.
 //!
-//! Rules of CEL are not compiled here, and their cost is not estimated.
+//! Rules of CEL are not compiled here, and their cost is not estimated; the keys of lists are not looked at.
 
 use pintle_core::view::status::fault::{NO_FIELD, forbidden, required};
 use pintle_wit::Cause;
@@ -13,7 +13,6 @@ use crate::{
 
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
-const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
@@ -25,7 +24,7 @@ const OUTSIDE: [(&str, &str); 13] = [
     ("additionalProperties", "undefined"),
     ("default", "undefined"),
     ("description", "empty"),
-    (EMBEDDED, "false"),
+    ("x-kubernetes-embedded-resource", "false"),
     (INT_OR_STRING, "false"),
     ("nullable", "false"),
     ("title", "empty"),
@@ -117,52 +116,8 @@ fn place(schema: &Value, path: &str, role: &str, found: &mut Vec<Cause>) {
         Value::Bool(_) => {}
         more => place(more, &at("additionalProperties"), "for specified object fields", found),
     }
-    if says(schema, EMBEDDED) && kind != "object" {
-        found.push(invalid(&at("type"), kind, &format!("must be object if {EMBEDDED} is true")));
-    }
-    if says(schema, EMBEDDED) && !has_fields && !says(schema, PRESERVES) {
-        let why = format!("must not be empty if {EMBEDDED} is true without {PRESERVES}");
-        found.push(required(&at("properties"), &why));
-    }
-    list(schema, path, found);
     junctors(schema, schema, path, path, found);
     default(schema, &at("default"), found);
-}
-
-/// Looks at how the items of a list are told apart.
-fn list(schema: &Value, path: &str, found: &mut Vec<Cause>) {
-    let Some(list_type) = schema["x-kubernetes-list-type"].as_str() else { return };
-    if schema["type"] != "array" {
-        let why = "must be array if x-kubernetes-list-type is specified";
-        found.push(invalid(&format!("{path}.type"), &schema["type"], why));
-    }
-    let items = &schema["items"];
-    if list_type == "set" && items["type"] == "object" && items["x-kubernetes-map-type"] != "atomic" {
-        let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
-        let at = format!("{path}.items.x-kubernetes-map-type");
-        found.push(invalid(&at, &items["x-kubernetes-map-type"], why));
-    }
-    if list_type != "map" {
-        return;
-    }
-    let keys = &schema["x-kubernetes-list-map-keys"];
-    let at = format!("{path}.x-kubernetes-list-map-keys");
-    if keys.as_array().is_none_or(Vec::is_empty) {
-        found.push(required(&at, "must not be empty if x-kubernetes-list-type is map"));
-    }
-    for key in keys.as_array().into_iter().flatten().filter_map(Value::as_str) {
-        let field = &items["properties"][key];
-        if field.is_null() {
-            found.push(invalid(&at, keys, "entries must all be names of item properties"));
-            continue;
-        }
-        let is_required =
-            items["required"].as_array().is_some_and(|names| names.iter().any(|name| name == key));
-        if !is_required && field["default"].is_null() {
-            let why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-            found.push(required(&format!("{path}.items.properties[{key}].default"), why));
-        }
-    }
 }
 
 /// Looks at the schemas that are combined at a place: nothing is declared within them, and all that they are about is declared outside.

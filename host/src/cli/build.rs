@@ -28,7 +28,7 @@ const NO_COMPONENT: &str =
 ///
 /// The command compiles the guest, makes a component of it and loads the component as the operator does. It writes the files that are
 /// generated from the types of the guest to its directory: `crd.yaml` and `config.schema.json`, and `views.json` for views. It fails if
-/// the API server would refuse the CRD. The same sources and the same compiler give the same digest on every machine.
+/// the API server would refuse a schema. The same sources and the same compiler give the same digest on every machine.
 ///
 /// The compiled dependencies are where cargo puts them: in `target` of the guest, or of its workspace, whose guests share them.
 #[derive(Debug, Args)]

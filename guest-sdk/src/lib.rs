@@ -169,6 +169,11 @@ struct Guide;
 #[doc = include_str!("../../docs/advanced-guests.md")]
 struct AdvancedGuide;
 
+/// Compiles the examples in docs/crds.md, and makes the CRD of each.
+#[cfg(all(doctest, feature = "schema"))]
+#[doc = include_str!("../../docs/crds.md")]
+struct CrdsGuide;
+
 /// Compiles the examples in docs/views.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/views.md")]

@@ -1,6 +1,8 @@
 //! The JSON Schemas of the documents, generated from the types.
 
-use schemars::{JsonSchema, generate::SchemaSettings, transform::RecursiveTransform};
+mod place;
+
+use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
 use crate::{
@@ -48,74 +50,27 @@ fn document<T: JsonSchema>(id: &str) -> Value {
     schema.to_value()
 }
 
-/// The schema of a type in the form that a CRD takes: everything inlined, OpenAPI 3 vocabulary, no titles, no `nullable` (an absent
-/// optional field is simply not required), with descriptions.
+/// The schema of a type in the form that a CRD takes: structural, with everything inlined, without titles and `nullable` (an absent optional
+/// field is simply not required), with descriptions. What a structural schema cannot say is left to the guest: such a place takes any value
+/// (`x-kubernetes-preserve-unknown-fields`).
 pub fn structural<T: JsonSchema>() -> Value {
-    inlined::<T>(clean)
+    inlined::<T>(false)
 }
 
 /// The same for what a view shows. A field that is marked `writeOnly` stays so, and is nullable: null takes its value away. One that is
 /// marked `readOnly` stays so too.
 pub fn structural_of_view<T: JsonSchema>() -> Value {
-    inlined::<T>(|schema| {
-        let is_write_only = schema.get("writeOnly") == Some(&Value::Bool(true));
-        let is_read_only = schema.get("readOnly") == Some(&Value::Bool(true));
-        clean(schema);
-        if is_read_only {
-            schema.insert("readOnly".into(), true.into());
-            schema.remove("default");
-        }
-        if is_write_only {
-            schema.insert("writeOnly".into(), true.into());
-            schema.insert("nullable".into(), true.into());
-        }
-    })
+    inlined::<T>(true)
 }
 
-fn inlined<T: JsonSchema>(clean: fn(&mut schemars::Schema)) -> Value {
+fn inlined<T: JsonSchema>(is_view: bool) -> Value {
     let settings = SchemaSettings::openapi3().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
-        settings.transforms.push(Box::new(RecursiveTransform(clean)));
     });
-    settings.into_generator().into_root_schema_for::<T>().to_value()
-}
-
-/// Removes from a schema what the API server does not accept, or what says nothing: `nullable` and the default `null` of optional fields,
-/// annotations of JSON Schema, formats of unsigned integers, titles, `$schema`, and `oneOf` with nothing but constants.
-fn clean(schema: &mut schemars::Schema) {
-    let Some(object) = schema.as_object_mut() else { return };
-    for key in ["$schema", "title", "nullable", "deprecated", "examples", "readOnly", "writeOnly"] {
-        object.remove(key);
-    }
-    for (key, says_nothing) in [("additionalProperties", Value::Bool(false)), ("default", Value::Null)] {
-        if object.get(key) == Some(&says_nothing) {
-            object.remove(key);
-        }
-    }
-    if let Some(format) = object.get("format").and_then(Value::as_str)
-        && format.starts_with("uint")
-    {
-        object.remove("format");
-    }
-    // A Rust enum with a doc comment on each variant becomes oneOf of constants. A structural schema needs a plain enum.
-    if let Some(Value::Array(branches)) = object.get("oneOf") {
-        let constants: Option<Vec<Value>> =
-            branches.iter().map(constants).collect::<Option<Vec<_>>>().map(|all| all.concat());
-        if let Some(constants) = constants {
-            object.remove("oneOf");
-            object.insert("type".into(), "string".into());
-            object.insert("enum".into(), Value::Array(constants));
-        }
-    }
-}
-
-fn constants(branch: &Value) -> Option<Vec<Value>> {
-    match (branch.get("const"), branch.get("enum")) {
-        (Some(constant), _) => Some(vec![constant.clone()]),
-        (None, Some(Value::Array(values))) => Some(values.clone()),
-        _ => None,
-    }
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    place::place(&mut schema, is_view);
+    schema
 }
 
 /// The schema of [`HostStatus`], ready to be merged into the `status` of a CRD: its `properties`, with the conditions as a list that

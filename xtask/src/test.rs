@@ -209,7 +209,8 @@ fn units(flags: &Flags) -> Result<()> {
     build::binaries(&["pintle-simulate"])?;
     if !flags.all {
         // Authors of guests read the examples of the SDK.
-        let examples = cargo(["test", "--doc", "--quiet", "--package", "pintle-guest"]);
+        let examples = ["test", "--doc", "--quiet", "--package", "pintle-guest", "--features", "schema"];
+        let examples = cargo(examples);
         return flags.tests(&["--tests"], &[]).and(flags.run(examples));
     }
     let tests = flags.tests(&["--tests"], &["--include-ignored"]);

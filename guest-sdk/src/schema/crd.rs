@@ -145,7 +145,9 @@ fn status_schema<Status: schemars::JsonSchema>() -> Result<Value, Invalid> {
     let mut schema = structural::<Status>();
     let Some(object) = schema.as_object_mut() else { return Ok(schema) };
     // The host writes its own fields even before the guest has answered, so none of the guest's fields may be required.
-    object.remove("required");
+    for key in ["required", "anyOf", "oneOf", "allOf"] {
+        object.remove(key);
+    }
     object.insert("type".to_owned(), json!("object"));
     remove_defaults(object);
     if let Value::Object(properties) = object.entry("properties").or_insert_with(|| Value::Object(Map::new()))

@@ -4,8 +4,9 @@
 //! built-in kinds and the metadata of all, and [`strict`] reports what a client wrote that nobody knows.
 //! [`openapi`] takes objects of a CRD where there is no API server. [`builtin`] has the schemas of Kubernetes' kinds, and [`fit`] finds
 //! fields that the kind of an object does not have. [`generate`] makes objects of a kind. [`config_schema`] checks configs against
-//! the schema in a guest's manifest.
+//! the schema in a guest's manifest. [`admission`] is what the API server refuses of a CRD itself.
 
+pub mod admission;
 pub mod builtin;
 mod cause;
 pub mod config_schema;

@@ -82,7 +82,7 @@ impl<'a> Shape<'a> {
 
     /// Whether it is a quantity such as `500m`: a number or text.
     pub fn is_quantity(self) -> bool {
-        self.get("oneOf").is_some() && !self.is_int_or_string()
+        self.get("oneOf").is_some() && self.type_name().is_none() && !self.is_int_or_string()
     }
 
     /// The shape of a declared field.

@@ -9,7 +9,10 @@ use std::{
 use clap::Args;
 use pintle_engine::Module;
 use pintle_modules::upload;
-use pintle_offline as offline;
+use pintle_offline::{self as offline, documents};
+use pintle_schema::{admission, structural::Structural};
+use pintle_wit::Cause;
+use serde_json::Value;
 
 use super::{
     cargo::{self, Package, TARGET},
@@ -24,8 +27,8 @@ const NO_COMPONENT: &str =
 /// Build a guest in Rust
 ///
 /// The command compiles the guest, makes a component of it and loads the component as the operator does. It writes the files that are
-/// generated from the types of the guest to its directory: `crd.yaml` and `config.schema.json`, and `views.json` for views. The same
-/// sources and the same compiler give the same digest on every machine.
+/// generated from the types of the guest to its directory: `crd.yaml` and `config.schema.json`, and `views.json` for views. It fails if
+/// the API server would refuse a schema. The same sources and the same compiler give the same digest on every machine.
 ///
 /// The compiled dependencies are where cargo puts them: in `target` of the guest, or of its workspace, whose guests share them.
 #[derive(Debug, Args)]
@@ -100,6 +103,7 @@ impl Build {
         let mut generator = Command::new(native::build(package, self.locked)?);
         generator.args(self.locked.then_some("--check")).stdout(Stdio::inherit());
         cargo::run(&mut generator, "generating the schemas")?;
+        admit(&package.folder)?;
         eprintln!("building the module (2 of 2)");
         let words = ["rustc", "--lib", "--release", "--target", TARGET];
         let mut command = package.cargo(&words, &PROFILE, self.locked);
@@ -109,6 +113,33 @@ impl Build {
         let file = Package::make(&package.library, &mut command)?;
         fs::read(&file).map_err(|error| Problem::new(format!("{} cannot be read: {error}", file.display())))
     }
+}
+
+/// Fails if the API server would refuse a schema that was generated into this folder, and names the places.
+fn admit(folder: &Path) -> Result<(), Problem> {
+    let files: [(&str, fn(&Value) -> Vec<Cause>); 2] =
+        [("crd.yaml", admission::crd), ("config.schema.json", admission::config)];
+    let mut refused = Vec::new();
+    for (file, causes) in files {
+        let path = folder.join(file);
+        if !path.is_file() {
+            continue;
+        }
+        let document: Value = documents::parse_one(file, &documents::read_text(&path)?)?;
+        let causes = causes(&document).into_iter();
+        refused.extend(causes.map(|cause| format!("{file}: {}: {}", cause.field, cause.message)));
+        let schema = document.pointer("/spec/versions/0/schema/openAPIV3Schema");
+        if let Some(Err(unsupported)) = schema.map(Structural::of_crd) {
+            eprintln!(
+                "warning: {file}: Pintle cannot evaluate {unsupported}, and the API server may refuse it"
+            );
+        }
+    }
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let message = format!("the API server would refuse the generated schemas:\n  {}", refused.join("\n  "));
+    Err(Problem::failed(message).hint("docs/crds.md says which type of Rust gives which schema"))
 }
 
 /// The flags of the compiler. No path of this machine may get into the module, or its digest would depend on it. They are the same for all
@@ -158,6 +189,21 @@ mod tests {
                 .to_vec(),
             build_directory: "/w/target".into(),
         }
+    }
+
+    #[test]
+    fn a_crd_that_the_api_server_would_refuse_is_said_with_path_and_reason() {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for guest in ["guest-configmonitor", "guest-darkroom", "guest-webserver", "host/templates/guest"] {
+            assert!(admit(&repository.join(guest)).is_ok(), "{guest}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let manifests = "type: object, properties: {manifests: {type: array, items: {}}}";
+        let crd = format!("spec: {{versions: [{{schema: {{openAPIV3Schema: {{{manifests}}}}}}}]}}");
+        fs::write(folder.path().join("crd.yaml"), crd).unwrap();
+        let problem = admit(folder.path()).unwrap_err().to_string();
+        let expected = "crd.yaml: spec.versions[0].schema.openAPIV3Schema.properties[manifests].items.type: Required value: must not be empty for specified array items\n";
+        assert!(problem.contains(expected), "{problem}");
     }
 
     #[test]

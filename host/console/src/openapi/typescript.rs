@@ -117,7 +117,9 @@ fn of(schema: &Value, indent: &str) -> String {
     if let Some(value) = schema.get("const") {
         return value.to_string();
     }
-    for key in ["enum", "anyOf", "oneOf"] {
+    // Where there is a type, the branches only say which of its values are allowed.
+    let keys: &[&str] = if schema.get("type").is_some() { &["enum"] } else { &["enum", "anyOf", "oneOf"] };
+    for &key in keys {
         if let Some(choices) = schema.get(key).and_then(Value::as_array) {
             let choices = choices.iter().map(|choice| match key {
                 "enum" => choice.to_string(),

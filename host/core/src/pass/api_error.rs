@@ -48,7 +48,16 @@ impl ApiError {
     /// Whether the API server judged the request and refused it. Otherwise the request may or may not have been carried out, and only a
     /// retry shows which.
     pub(crate) fn is_refusal(&self) -> bool {
-        (400..500).contains(&self.code) && !matches!(self.code, 401 | 408 | 429) || self.is_undeclared_field()
+        (400..500).contains(&self.code) && !matches!(self.code, 401 | 408 | 429)
+            || self.is_undeclared_field()
+            || self.is_too_large()
+    }
+
+    /// The API server or etcd takes no object of this size. Server-side apply reports what etcd says with a 500, which no retry ends.
+    pub(crate) fn is_too_large(&self) -> bool {
+        const WORDS: [&str; 2] =
+            ["etcdserver: request is too large", "trying to send message larger than max"];
+        self.code == 413 || self.code == 500 && WORDS.iter().any(|words| self.message.contains(words))
     }
 
     /// The object has a field that its kind does not have. Server-side apply reports that with a 500, which no retry ends.
@@ -106,6 +115,7 @@ impl ApiError {
     pub fn reason_word(&self) -> String {
         match self.code {
             _ if self.is_undeclared_field() => reasons::FIELD_UNDECLARED.into(),
+            _ if self.is_too_large() => reasons::OBJECT_TOO_LARGE.into(),
             _ if is_word(&self.reason) => self.reason.clone(),
             0 => reasons::NO_REPLY.into(),
             429 => reasons::TOO_MANY_REQUESTS.into(),

@@ -57,10 +57,8 @@ pub struct Guest {
 impl Guest {
     /// Its folder.
     pub fn folder(&self) -> String {
-        match self.is_for_tests() {
-            true => format!("host/tests/{}", self.name),
-            false => format!("guest-{}", self.name),
-        }
+        let begin = if self.is_for_tests() { "host/tests/" } else { "guest-" };
+        format!("{begin}{}", self.name)
     }
 
     /// Its CRD, as users install it.
@@ -75,9 +73,10 @@ impl Guest {
 
     /// Its sample Reconciler.
     pub fn reconciler(&self) -> String {
-        match self.is_for_tests() {
-            true => format!("{}/reconciler.yaml", self.folder()),
-            false => format!("deploy/samples/reconciler-{}.yaml", self.name),
+        if self.is_for_tests() {
+            format!("{}/reconciler.yaml", self.folder())
+        } else {
+            format!("deploy/samples/reconciler-{}.yaml", self.name)
         }
     }
 

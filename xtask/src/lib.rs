@@ -40,6 +40,9 @@ pub const GUESTS: [Guest; 3] = [
     Guest { name: "configmonitor", module: "configmonitor-0.1.0", crd: "configmonitors.magalix.com" },
 ];
 
+/// What every scenario has besides them: a root of its kind says itself which children it has.
+pub const RAW: Guest = Guest { name: "raw", module: "raw-0.1.0", crd: "raws.raw.example.com" };
+
 /// A guest of this repository that reconciles.
 #[derive(Clone, Copy, Debug)]
 pub struct Guest {
@@ -52,9 +55,10 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Its folder. Its package has the same name.
+    /// Its folder.
     pub fn folder(&self) -> String {
-        format!("guest-{}", self.name)
+        let begin = if self.is_for_tests() { "host/tests/" } else { "guest-" };
+        format!("{begin}{}", self.name)
     }
 
     /// Its CRD, as users install it.
@@ -69,7 +73,15 @@ impl Guest {
 
     /// Its sample Reconciler.
     pub fn reconciler(&self) -> String {
-        format!("deploy/samples/reconciler-{}.yaml", self.name)
+        if self.is_for_tests() {
+            format!("{}/reconciler.yaml", self.folder())
+        } else {
+            format!("deploy/samples/reconciler-{}.yaml", self.name)
+        }
+    }
+
+    fn is_for_tests(&self) -> bool {
+        self.name == RAW.name
     }
 }
 

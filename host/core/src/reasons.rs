@@ -78,8 +78,6 @@ words! {
     pub const NODE_NAME: &str = "NodeName";
     /// A child or patch is no Kubernetes object: a part of it is missing or of the wrong type.
     pub const OBJECT_INVALID: &str = "ObjectInvalid";
-    /// A child or patch is larger than its limit.
-    pub const OBJECT_TOO_LARGE: &str = "ObjectTooLarge";
     /// The Reconciler does not grant that this field is set, or the patch sets nothing.
     pub const PATCH_FIELD_NOT_GRANTED: &str = "PatchFieldNotGranted";
     /// The guest's manifest does not declare patches of this kind, or of this field.
@@ -208,6 +206,8 @@ words! {
     pub const NOT_LEADING: &str = "NotLeading";
     /// The API server did not reply.
     pub const NO_REPLY: &str = "NoReply";
+    /// The API server takes no object as large as this child or patch.
+    pub const OBJECT_TOO_LARGE: &str = "ObjectTooLarge";
     /// Somebody else has set a field that is to be patched to another value.
     pub const PATCH_CONFLICT: &str = "PatchConflict";
     /// A patch is refused for a reason that is no word which a condition can have.

@@ -244,7 +244,7 @@ pub struct Limits {
     /// How much memory a call may use. 64 MiB: the sample guests need less than 1.
     #[schemars(range(min = 1, max = 1024))]
     pub memory_mebibytes: u32,
-    /// How large an answer may be. 1 MiB: one object in etcd is at most 1.5.
+    /// How large an answer may be. 2 MiB: one object in etcd is at most 1.5.
     #[schemars(range(min = 1, max = 16_384))]
     pub response_kibibytes: u32,
     /// How many children an answer may have. 100: each costs a write when it changes, and a hundred are a second of one API server.
@@ -254,7 +254,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { timeout_milliseconds: 100, memory_mebibytes: 64, response_kibibytes: 1024, children: 100 }
+        Self { timeout_milliseconds: 100, memory_mebibytes: 64, response_kibibytes: 2048, children: 100 }
     }
 }
 

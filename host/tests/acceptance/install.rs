@@ -12,7 +12,7 @@ use pintle_offline::documents;
 use pintle_simulation::scenario::{Backend, ModuleFile, Stop};
 use pintle_testbed::ControlPlane;
 use serde_json::json;
-use xtask::GUESTS;
+use xtask::{GUESTS, Guest, RAW};
 
 use crate::{
     modules,
@@ -31,10 +31,19 @@ rules:
   - apiGroups: [acceptance.pintle.dev]
     resources: ["*"]
     verbs: [get, list, watch, create, patch, delete, update]
+  - apiGroups: [raw.example.com]
+    resources: ["*"]
+    verbs: [get, list, watch, create, patch, delete, update]
+  - apiGroups: [""]
+    resources: [serviceaccounts, persistentvolumeclaims]
+    verbs: [get, list, watch, create, patch, delete]
+  - apiGroups: [apps, batch, autoscaling]
+    resources: [statefulsets, jobs, horizontalpodautoscalers]
+    verbs: [get, list, watch, create, patch, delete]
 "#;
 
 pub(crate) fn apply_manifests(plane: &ControlPlane) -> anyhow::Result<()> {
-    for path in ["deploy/install.yaml", "deploy/crds", "deploy/rbac"] {
+    for path in ["deploy/install.yaml", "deploy/crds", "deploy/rbac", "host/tests/raw/crd.yaml"] {
         let path = repository().join(path);
         let path = path.to_str().context("the repository's path is not UTF-8")?;
         plane.run_kubectl(&["apply", "--server-side", "--filename", path], None)?;
@@ -47,7 +56,7 @@ pub(crate) fn apply_manifests(plane: &ControlPlane) -> anyhow::Result<()> {
 /// Waits until the host may list a kind of each role that is aggregated into its own. A controller does that in its own time, and a host
 /// that comes before is refused, which the audit log keeps.
 fn wait_for_the_roles(plane: &ControlPlane) -> anyhow::Result<()> {
-    let guests = GUESTS.iter().map(|guest| guest.crd);
+    let guests = GUESTS.iter().chain([&RAW]).map(|guest| guest.crd);
     for kind in guests.chain(["reconcilers.pintle.dev", "things.acceptance.pintle.dev"]) {
         let (resource, group) = kind.split_once('.').context("a kind without a group")?;
         // `kubectl auth can-i` takes no kind that is not served yet.
@@ -90,27 +99,28 @@ pub(crate) async fn a_host_waits_for_its_crds(plane: &ControlPlane) -> anyhow::R
 
 /// Uploads the guests, and hangs each on its kind.
 pub(crate) async fn push_guests(real: &Real<'_>) -> anyhow::Result<()> {
-    for guest in GUESTS {
+    let guests: Vec<Guest> = GUESTS.into_iter().chain([RAW]).collect();
+    for guest in &guests {
         let bytes = modules::resolve(&ModuleFile::of_guest(guest.name))?;
         let digest = pintle_engine::Digest::of(&bytes).to_string();
         for object in module_objects(guest.module, &bytes, &digest) {
             real.apply(&object).await?;
         }
     }
-    for guest in GUESTS {
-        hang(guest.name, real).await?;
+    for guest in &guests {
+        hang(&guest.reconciler(), real).await?;
     }
-    for guest in GUESTS {
+    for guest in &guests {
         let ready = real.wait_until_ready(&reconciler(guest.name)).await;
         ready.with_context(|| real.host_log(&[], 20).join("\n"))?;
     }
     Ok(())
 }
 
-/// Hangs a guest of this repository on its kind. Its calls have the most time that there is: on a machine that does much else, one would
-/// now and then be late for the default, and what the root says of that is a write that scenarios count.
-pub(crate) async fn hang(name: &str, real: &Real<'_>) -> anyhow::Result<()> {
-    let path = repository().join(format!("deploy/samples/reconciler-{name}.yaml"));
+/// Hangs a guest of this repository on its kind: the Reconciler of this file. Its calls have the most time that there is: on a machine that
+/// does much else, one would now and then be late for the default, and what the root says of that is a write that scenarios count.
+pub(crate) async fn hang(reconciler: &str, real: &Real<'_>) -> anyhow::Result<()> {
+    let path = repository().join(reconciler);
     for document in documents::parse(&path.display().to_string(), &fs::read_to_string(&path)?)? {
         let mut reconciler = document.value;
         reconciler["spec"]["limits"]["timeoutMilliseconds"] = 10_000.into();

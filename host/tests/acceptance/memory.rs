@@ -40,20 +40,20 @@ fn bads() -> [Bad; 6] {
             kind: "Values",
             reason: Some("ResponseTooComplex"),
             limits: json!({}),
-            module: |manifest| maps(manifest, 1 << 20),
+            module: |manifest| maps(manifest, 2 << 20),
         },
         Bad {
             kind: "Maps",
             reason: Some("StatusTooLarge"),
             limits: json!({}),
             // As many values as there may be: of each two a map is made.
-            module: |manifest| maps(manifest, 229_000),
+            module: |manifest| maps(manifest, 458_000),
         },
         Bad {
             kind: "Wrong",
             reason: Some("EventInvalid"),
             limits: json!({}),
-            module: |manifest| wrong(manifest, 680_000),
+            module: |manifest| wrong(manifest, 1_360_000),
         },
         Bad {
             kind: "Huge",
@@ -65,7 +65,7 @@ fn bads() -> [Bad; 6] {
             kind: "Legal",
             reason: None,
             limits: json!({}),
-            // What is carried out in full: objects near their limit, with as many values as an answer may have.
+            // What is carried out in full, with nearly as many values as an answer may have.
             module: |manifest| {
                 let data = |_| (0..14_000).map(|key| (format!("k{key:05}"), Value::from(""))).collect();
                 let child = |number: usize| {
@@ -73,7 +73,7 @@ fn bads() -> [Bad; 6] {
                     json!({"id": number.to_string(), "object": {
                         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("legal-{number}")}, "data": data}})
                 };
-                let children: Vec<Value> = (0..4).map(child).collect();
+                let children: Vec<Value> = (0..8).map(child).collect();
                 let answer = json!({"apiVersion": "guest.pintle.dev/v1", "children": children});
                 fixtures::answers(manifest, &answer.to_string())
             },

@@ -118,17 +118,17 @@ async fn watches(real: &Real<'_>) -> anyhow::Result<()> {
     let secrets: Vec<&Read> = reads.iter().filter(|read| read.path.ends_with("/secrets")).collect();
     ensure!(secrets.is_empty(), "{secrets:?}");
 
-    // Both need Deployments, and one of them ConfigMaps.
+    // Both need Deployments, and one of them Ingresses.
     real.delete(&roots[1], Cascade::Background).await?;
     real.delete(&reconciler("darkroom"), Cascade::Background).await?;
     let ended = eventually("the watch that nobody needs any more ends", async || {
         let open = behind.proxy.open();
         let of = |path: &str| open.iter().filter(is_about_children).filter(|read| read.path == path).count();
-        let counts = (of("/apis/apps/v1/deployments"), of("/api/v1/configmaps"));
-        Ok(Look::reached_if(counts == (1, 0), || format!("{counts:?} watches of Deployments and ConfigMaps")))
+        let counts = (of("/apis/apps/v1/deployments"), of("/apis/networking.k8s.io/v1/ingresses"));
+        Ok(Look::reached_if(counts == (1, 0), || format!("{counts:?} watches of Deployments and Ingresses")))
     })
     .await;
-    install::hang("darkroom", real).await?;
+    install::hang("deploy/samples/reconciler-darkroom.yaml", real).await?;
     ended?;
     behind.host.stop(Stop::Gracefully)?;
     real.delete_namespace(namespace)

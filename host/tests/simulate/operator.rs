@@ -12,7 +12,7 @@ use pintle_simulation::{
     scenario::{ModuleFile, OnlyOn},
     search,
 };
-use xtask::GUESTS;
+use xtask::{GUESTS, RAW};
 
 use super::{
     Arguments, FOR_BROKEN, PLANS, all_caught,
@@ -36,7 +36,9 @@ fn files(is_asked_for: &dyn Fn(&str) -> bool) -> anyhow::Result<Files> {
         let text = fs::read_to_string(repository().join(&file))?;
         let lower = text.to_lowercase();
         let guests = GUESTS.iter().map(|guest| guest.name).filter(|guest| lower.contains(guest));
-        by_guests.entry(guests.collect()).or_default().push((file, text));
+        // Its name is a part of other words.
+        let raw = lower.contains("raw.example.com").then_some(RAW.name);
+        by_guests.entry(guests.chain(raw).collect()).or_default().push((file, text));
     }
     Ok(by_guests)
 }
@@ -46,7 +48,7 @@ fn setting(guests: &[&str]) -> anyhow::Result<Setting> {
     let (mut crds, mut modules, mut objects) = (Vec::new(), Vec::new(), Vec::new());
     let mut spares: Vec<NamedModule> = Vec::new();
     let engine = offline::engine()?;
-    for guest in GUESTS.into_iter().filter(|guest| guests.contains(&guest.name)) {
+    for guest in GUESTS.into_iter().chain([RAW]).filter(|guest| guests.contains(&guest.name)) {
         let name = guest.name;
         crds.extend(read(&format!("{}/crd.yaml", guest.folder()))?);
         let bytes = modules::resolve(&ModuleFile::of_guest(name))?;

@@ -12,6 +12,7 @@ use guest_bench::Bench;
 use guest_configmonitor::ConfigMonitor;
 use guest_darkroom::{Darkroom, Documents};
 use guest_farm::Farm;
+use guest_raw::Raw;
 use guest_tickets::Tickets;
 use guest_webserver::WebServer;
 use pintle_guest::schema::{generated, generated_views};
@@ -59,6 +60,7 @@ fn of_guests() -> anyhow::Result<Vec<File>> {
         ("guest-configmonitor", generated::<ConfigMonitor>()?),
         ("guest-farm", generated_views::<Farm>()?),
         ("bench/guest", generated::<Bench>()?),
+        ("host/tests/raw", generated::<Raw>()?),
         ("host/tests/tickets", generated_views::<Tickets>()?),
     ];
     let beside = guests.into_iter().flat_map(|(folder, files)| {

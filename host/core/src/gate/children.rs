@@ -13,9 +13,6 @@ use super::{
 };
 use crate::{desired::DesiredHash, object};
 
-/// The largest child in bytes. An object in etcd is at most 1.5 MiB, with managed fields about as large as itself.
-const OBJECT_BYTES_MAX: usize = 256 * 1024;
-
 /// Groups and kinds that no grant gives to a namespaced root: a user who may write them controls the cluster, or more than one
 /// namespace. An empty kind stands for the whole group.
 const FORBIDDEN: [(&str, &str); 14] = [
@@ -147,15 +144,6 @@ pub(super) fn label_of(object: &Value, otherwise: &str, name: &str) -> String {
 
 /// The object's outer form: a map with kind, name and nothing in metadata that is not the guest's.
 pub(super) fn shape(child: Value, path: &str, found: &mut Violations) -> Option<Value> {
-    let size = object::json_bytes(&child);
-    if size > OBJECT_BYTES_MAX {
-        found.add(
-            reasons::OBJECT_TOO_LARGE,
-            path,
-            format_args!("the object has {size} bytes, the limit is {OBJECT_BYTES_MAX}"),
-        );
-        return None;
-    }
     let Value::Object(mut fields) = child else {
         found.add(reasons::OBJECT_INVALID, path, "a child is a JSON object");
         return None;
@@ -170,6 +158,7 @@ pub(super) fn shape(child: Value, path: &str, found: &mut Violations) -> Option<
             return None;
         }
     }
+    without_nothing(&mut fields);
     if fields.contains_key("status") {
         found.add(
             reasons::CHILD_STATUS_FORBIDDEN,
@@ -183,7 +172,29 @@ pub(super) fn shape(child: Value, path: &str, found: &mut Violations) -> Option<
         return None;
     };
     check_metadata(metadata, &format!("{path}.metadata"), found)?;
-    Some(Value::Object(fields))
+    let mut object = Value::Object(fields);
+    pods::each_template(&mut object, without_nothing);
+    Some(object)
+}
+
+/// Drops what Go's types and `kubectl create --dry-run` print for nothing: `creationTimestamp: null` and `labels: null` in metadata, and
+/// a status that says nothing.
+fn without_nothing(fields: &mut Map<String, Value>) {
+    if fields.get("status").is_some_and(is_zero) {
+        fields.remove("status");
+    }
+    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|_, value| !value.is_null());
+    }
+}
+
+/// Whether a value is what a type of Go begins with, in all its fields.
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().all(is_zero),
+        Value::Array(items) => items.is_empty(),
+        value => !pods::is_set(value),
+    }
 }
 
 fn check_metadata(metadata: &Map<String, Value>, path: &str, found: &mut Violations) -> Option<()> {
@@ -242,7 +253,7 @@ fn string_data(fields: &mut Map<String, Value>, path: &str, found: &mut Violatio
     if (text("apiVersion"), text("kind")) != (Some("v1"), Some("Secret")) {
         return;
     }
-    let Some(strings) = fields.remove("stringData") else { return };
+    let Some(strings) = fields.remove("stringData").filter(|strings| !strings.is_null()) else { return };
     let Value::Object(strings) = strings else {
         return found.add(
             reasons::OBJECT_INVALID,
@@ -250,7 +261,10 @@ fn string_data(fields: &mut Map<String, Value>, path: &str, found: &mut Violatio
             "stringData is a map of strings",
         );
     };
-    let data = fields.entry("data").or_insert_with(|| Value::Object(Map::new()));
+    let data = fields.entry("data").or_insert(Value::Null);
+    if data.is_null() {
+        *data = Value::Object(Map::new());
+    }
     let Some(data) = data.as_object_mut() else {
         return found.add(reasons::OBJECT_INVALID, format_args!("{path}.data"), "data is a map");
     };

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, fmt::Display};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{GateContext, Violations, reasons};
 use crate::object;
@@ -108,6 +108,16 @@ fn template_path(child: &Value) -> Option<&'static [&'static str]> {
         _ if child.pointer("/spec/template/spec/containers").is_some() => Some(&["spec", "template"]),
         _ => None,
     }
+}
+
+/// Calls a function with each template in a child: of Pods, of Jobs and of claims.
+pub(super) fn each_template(child: &mut Value, change: fn(&mut Map<String, Value>)) {
+    let pods = template_path(child).map(|path| format!("/{}", path.join("/")));
+    for pointer in pods.into_iter().chain(["/spec/jobTemplate".to_owned()]) {
+        child.pointer_mut(&pointer).and_then(Value::as_object_mut).into_iter().for_each(change);
+    }
+    let claims = child.pointer_mut("/spec/volumeClaimTemplates").and_then(Value::as_array_mut);
+    claims.into_iter().flatten().filter_map(Value::as_object_mut).for_each(change);
 }
 
 struct Checker<'a> {
@@ -432,7 +442,7 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 }
 
 /// Whether a value is anything but null, false, zero and the empty string. A value of a wrong type counts as set.
-fn is_set(value: &Value) -> bool {
+pub(super) fn is_set(value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(false))
         && value.as_i64() != Some(0)
         && value.as_str() != Some("")

@@ -87,6 +87,14 @@ impl ApiError {
         (400..500).contains(&self.code) && !matches!(self.code, 401 | 408 | 429)
             || self.is_misfit()
             || self.is_allocation()
+            || self.is_too_large()
+    }
+
+    /// The API server or etcd takes no object of this size. Server-side apply reports what etcd says with a 500, which no retry ends.
+    pub(crate) fn is_too_large(&self) -> bool {
+        const WORDS: [&str; 2] =
+            ["etcdserver: request is too large", "trying to send message larger than max"];
+        self.code == 413 || self.code == 500 && WORDS.iter().any(|words| self.message.contains(words))
     }
 
     /// The object does not fit its kind. Server-side apply reports that with a 500, which no retry ends.
@@ -166,6 +174,7 @@ impl ApiError {
             _ if self.is_misfit() || self.code == 500 && self.is_allocation() => reasons::INVALID.into(),
             403 if admission.is_some() => admission.unwrap_or_default().into(),
             _ if self.is_denial() => reasons::ADMISSION_DENIED.into(),
+            _ if self.is_too_large() => reasons::OBJECT_TOO_LARGE.into(),
             _ if is_word(&self.reason) => self.reason.clone(),
             0 => reasons::NO_REPLY.into(),
             429 => reasons::TOO_MANY_REQUESTS.into(),

@@ -156,13 +156,21 @@ impl Pass {
             }
             // Only another status can be accepted: the present one, with a message about what is wrong with the new one.
             Err(error) if error.is_refusal() && !error.depends_on_others() && self.failure.is_none() => {
-                let message = format!("the API server does not take the guest's status: {}", error.message);
+                let what = if error.is_too_large() {
+                    "a root as large as this has no room for a status"
+                } else {
+                    "the API server does not take the guest's status"
+                };
+                let message = format!("{what}: {}", error.message);
                 return self.fail(Failure::terminal(reasons::STATUS_REFUSED, message));
             }
             Err(error) => {
                 self.memory.memo = None;
                 self.memory.unreported |= self.counts.changed_children();
-                doubt(&mut self.unsure, error);
+                // No status reaches such a root, so that the Events alone tell of the failure.
+                if !error.is_too_large() {
+                    doubt(&mut self.unsure, error);
+                }
                 self.ready = false;
             }
         }

@@ -34,7 +34,7 @@ const REFUSALS: [&str; 15] = [
     "AlreadyExists",
     "MethodNotAllowed",
     "NotAcceptable",
-    "RequestEntityTooLarge",
+    reasons::OBJECT_TOO_LARGE,
     "UnsupportedMediaType",
     "InternalError",
 ];

@@ -13,7 +13,7 @@ const CLIENTS: [&str; 5] = ["kube", "kube-client", "kube-runtime", "k8s-openapi"
 const IO: [&str; 4] = ["wasmtime", "tokio", "futures", "axum"];
 
 /// All packages of the workspace, in their order: each builds only on those above it.
-const ORDER: [&str; 32] = [
+const ORDER: [&str; 33] = [
     "pintle-wit",
     "pintle-guest",
     "pintle-core",
@@ -36,6 +36,7 @@ const ORDER: [&str; 32] = [
     "guest-configmonitor",
     "guest-darkroom",
     "guest-farm",
+    "guest-raw",
     "guest-tickets",
     "guest-webserver",
     "darkroom-next",

@@ -180,6 +180,54 @@ fn needs_patches_and_stamps_that_are_granted_pass() {
 }
 
 #[test]
+fn what_go_types_print_for_nothing_is_dropped() {
+    let mut plain = good();
+    let template = json!({"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "db", "image": "db:1"}]}});
+    let spec =
+        json!({"template": template, "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {}}]});
+    let more = [
+        ("apps/v1", "StatefulSet", spec),
+        ("batch/v1", "CronJob", json!({"jobTemplate": {"spec": {"template": template}}})),
+    ];
+    for (api_version, kind, spec) in more {
+        let object =
+            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "db"}, "spec": spec});
+        set(&mut plain, "/children/-", json!({"id": kind, "object": object}));
+    }
+    let objects = |answer: Value| -> Vec<Value> {
+        let allowed = judge(&binding(), answer).expect("passes");
+        allowed.children().iter().map(|child| child.object().clone()).collect()
+    };
+    let mut printed = plain.clone();
+    for (path, value) in [
+        ("0/object/status", json!({})),
+        ("0/object/metadata/creationTimestamp", Value::Null),
+        ("0/object/spec/template/metadata/creationTimestamp", Value::Null),
+        ("1/object/status", json!({"loadBalancer": {}})),
+        ("2/object/metadata/labels", Value::Null),
+        ("3/object/stringData", Value::Null),
+        ("4/object/metadata/annotations", Value::Null),
+        ("4/object/metadata/ownerReferences", Value::Null),
+        ("5/object/status", json!({"replicas": 0, "availableReplicas": 0, "conditions": null})),
+        ("5/object/spec/volumeClaimTemplates/0/metadata/creationTimestamp", Value::Null),
+        ("5/object/spec/volumeClaimTemplates/0/status", json!({})),
+        ("6/object/spec/jobTemplate/metadata/creationTimestamp", Value::Null),
+        ("6/object/spec/jobTemplate/spec/template/metadata/creationTimestamp", Value::Null),
+    ] {
+        set(&mut printed, &format!("/children/{path}"), value);
+    }
+    set(&mut plain, "/children/6/object/spec/jobTemplate/metadata", json!({}));
+    assert_eq!(objects(printed), objects(plain));
+}
+
+#[test]
+fn a_child_may_be_as_large_as_the_answer() {
+    let mut answer = good();
+    set(&mut answer, "/children/4/object/data/large", json!("x".repeat(1_000_000)));
+    assert!(judge(&binding(), answer).is_ok());
+}
+
+#[test]
 fn a_good_answer_passes_and_is_completed() {
     let binding = binding();
     let allowed = judge(&binding, good()).expect("passes");

@@ -102,7 +102,6 @@ fn forms() -> Vec<Row> {
             "/children/3/object/stringData",
             json!({"a": 1}),
         ),
-        row(OBJECT_TOO_LARGE, &at(""), web, "/children/0/object/spec/blob", json!("x".repeat(300 * 1024))),
         row(TOO_MANY_CHILDREN, "children", "9 children", "/children", json!(many)),
         row(DUPLICATE_CHILD, "children[1].id", "Service \"web\"", "/children/1/id", json!("web")),
         row(DUPLICATE_CHILD, &at("").replace(".object", ".id"), web, "/children/0/id", json!("")),

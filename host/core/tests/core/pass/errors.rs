@@ -275,8 +275,26 @@ fn rows() -> Vec<Row> {
             "it is too large",
             error(413, "RequestEntityTooLarge", "big"),
             ToldAndFinal,
-            "RequestEntityTooLarge",
+            "ObjectTooLarge",
             "big",
+        ),
+        row(
+            "etcd says that it is too large",
+            error(500, "", "etcdserver: request is too large"),
+            ToldAndFinal,
+            "ObjectTooLarge",
+            "too large",
+        ),
+        row(
+            "the client of etcd says that it is too large",
+            error(
+                500,
+                "",
+                "rpc error: code = ResourceExhausted desc = trying to send message larger than max",
+            ),
+            ToldAndFinal,
+            "ObjectTooLarge",
+            "larger than max",
         ),
         row("it is invalid", error(422, "Invalid", "spec: no"), ToldAndFinal, "Invalid", "spec: no"),
         row(
@@ -399,6 +417,21 @@ fn a_status_that_the_api_server_does_not_take_is_replaced_by_one_that_says_so() 
         world.live("ConfigMap", "page").unwrap()["data"]["key"] == "b",
         "the children are as they should be"
     );
+}
+
+#[test]
+fn a_root_that_has_no_room_for_a_status_gets_an_event_and_is_not_tried_again() {
+    let mut world = World::new();
+    for _ in 0..2 {
+        let etcd = error(500, "", "etcdserver: request is too large");
+        world.api.fail("status Shop shop", Fault::Refuse(etcd));
+    }
+    let run = world.pass(&answer(vec![config_map("page", "a")]));
+    let told: Vec<&str> = run.events.iter().map(|event| event.reason.as_str()).collect();
+    assert_eq!((told, run.done.ready), (vec!["StatusRefused"], false));
+    assert!(run.events[0].message.contains("no room for a status"), "{:?}", run.events);
+    assert_eq!((run.done.wake.retry, run.done.error.as_deref()), (None, Some("StatusRefused")));
+    assert!(world.live("ConfigMap", "page").is_some(), "the children are as they should be");
 }
 
 #[test]

@@ -116,7 +116,8 @@ impl Observed {
         self.covered || self.entry.as_ref().is_some_and(|entry| managed::covers(entry, sent))
     }
 
-    /// Whether it is ready: by the guest's rule if it gave one, otherwise by the rule of its kind.
+    /// Whether it is ready: by the guest's rule if it gave one, otherwise by the rule of its kind. A child that has failed by the rule of its
+    /// kind does not get the condition that the guest waits for.
     pub fn readiness(&self, rule: Option<&Readiness>) -> Ready {
         if self.deleting {
             return Ready::Waiting("is being deleted".into());
@@ -132,6 +133,7 @@ impl Observed {
             Some(Readiness::Condition { r#type, status }) => {
                 match self.conditions.iter().find(|(name, ..)| name == r#type) {
                     Some((_, found, _)) if found == status => Ready::Yes,
+                    _ if matches!(self.ready, Ready::Failed(_)) => self.ready.clone(),
                     Some((.., message)) if !message.is_empty() => {
                         Ready::Waiting(format!("condition {type} is not {}: {message}", status.as_str()))
                     }
@@ -278,5 +280,18 @@ mod tests {
         assert_ne!(child.readiness(Some(&available(ConditionStatus::False))), Ready::Yes);
         let decided = Readiness::Decided { ready: false, message: "m".into() };
         assert_eq!(child.readiness(Some(&decided)), Ready::Waiting("m".into()));
+    }
+
+    #[test]
+    fn a_job_that_failed_has_failed_although_the_guest_waits_for_another_condition() {
+        let live = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"uid": "u"}, "status":
+            {"failed": 4, "conditions": [{"type": "Failed", "status": "True", "message": "m"}]}});
+        let child = Observed::of(&live, "m", false);
+        let waits = |name: &str| {
+            child
+                .readiness(Some(&Readiness::Condition { r#type: name.into(), status: ConditionStatus::True }))
+        };
+        assert_eq!(waits("Complete"), Ready::Failed("the Job failed, and 4 of its Pods: m".into()));
+        assert_eq!(waits("Failed"), Ready::Yes);
     }
 }

@@ -20,23 +20,33 @@ pub enum Ready {
 /// Whether a live object is ready by the rule of its kind. An object of a kind without a rule, and without conditions that say otherwise,
 /// is ready once the API server has accepted it.
 pub fn of(live: &Value) -> Ready {
+    if object::is_deleting(live) {
+        return Ready::Waiting("is being deleted".into());
+    }
     let kind = object::kind(live);
     let observed = object::at(live, &["status", "observedGeneration"]).and_then(Value::as_i64);
     if let (Some(generation), Some(observed)) = (object::generation(live), observed)
-        && observed < generation
+        && observed != generation
     {
-        return Ready::Waiting(format!("generation {generation} is not observed yet"));
+        return Ready::Waiting(format!("generation {generation} is not observed yet, but {observed}"));
+    }
+    if let Some(abnormal) = conditions(live).find_map(abnormal) {
+        return abnormal;
     }
     match (kind.group(), kind.kind.as_str()) {
-        ("apps", "Deployment") => deployment(live, observed),
-        ("apps", "ReplicaSet") => replicas(live, observed, "readyReplicas", "ready"),
-        ("apps", "StatefulSet") => stateful_set(live, observed),
-        ("apps", "DaemonSet") => daemon_set(live, observed),
+        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") if observed.is_none() => {
+            Ready::Waiting("no controller has seen it yet".into())
+        }
+        ("apps", "Deployment") => deployment(live),
+        ("apps", "ReplicaSet") => replica_set(live),
+        ("apps", "StatefulSet") => stateful_set(live),
+        ("apps", "DaemonSet") => daemon_set(live),
         ("", "Pod") => pod(live),
         ("batch", "Job") => job(live),
         ("", "PersistentVolumeClaim") => phase(live, "Bound"),
         ("", "Service") => service(live),
-        _ => by_conditions(live),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(live),
+        _ => by_condition(live),
     }
 }
 
@@ -61,11 +71,22 @@ fn number(live: &Value, path: &[&str]) -> i64 {
     object::at(live, path).and_then(Value::as_i64).unwrap_or(0)
 }
 
+fn conditions(live: &Value) -> impl Iterator<Item = &Value> {
+    object::at(live, &["status", "conditions"]).and_then(Value::as_array).into_iter().flatten()
+}
+
 fn condition<'a>(live: &'a Value, wanted: &str) -> Option<&'a Value> {
-    object::at(live, &["status", "conditions"])?
-        .as_array()?
-        .iter()
-        .find(|condition| object::text(condition, &["type"]) == Some(wanted))
+    conditions(live).find(|condition| object::text(condition, &["type"]) == Some(wanted))
+}
+
+/// What a condition that stands above the rule of every kind says.
+fn abnormal(condition: &Value) -> Option<Ready> {
+    let holds = is(Some(condition), ConditionStatus::True);
+    match object::text(condition, &["type"]) {
+        Some("Reconciling") if holds => Some(Ready::Waiting(said(Some(condition), "it is reconciling"))),
+        Some("Stalled") if holds => Some(Ready::Failed(said(Some(condition), "it is stalled"))),
+        _ => None,
+    }
 }
 
 fn is(condition: Option<&Value>, status: ConditionStatus) -> bool {
@@ -77,98 +98,109 @@ fn said(condition: Option<&Value>, otherwise: &str) -> String {
     if message.is_empty() { otherwise.into() } else { message.into() }
 }
 
-/// The message does not contain the count: otherwise every Pod that starts would cause a write of the root's status, and the child itself
-/// shows the count.
-fn waiting_for(what: &str, want: i64) -> Ready {
-    Ready::Waiting(format!("not all of its {want} replicas are {what}"))
+fn replicas(live: &Value) -> i64 {
+    object::at(live, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(1)
 }
 
-fn not_seen() -> Ready {
-    Ready::Waiting("no controller has seen it yet".into())
+/// Waits while a count in the status is too small. The message has the count that is waited for, and not how far it is: otherwise every Pod
+/// that starts would cause a write of the root's status, and the child itself shows how far it is.
+fn too_few(live: &Value, field: &str, want: i64, what: &str) -> Option<Ready> {
+    let waits = number(live, &["status", field]) < want;
+    waits.then(|| Ready::Waiting(format!("fewer than {want} Pods are {what}")))
 }
 
-fn deployment(live: &Value, observed: Option<i64>) -> Ready {
+fn too_many(live: &Value, want: i64) -> Option<Ready> {
+    let waits = number(live, &["status", "replicas"]) > want;
+    waits.then(|| Ready::Waiting(format!("more than {want} Pods are still there")))
+}
+
+/// kstatus reads its conditions Available and Progressing besides. The controller computes them from these counts; only a paused Deployment
+/// whose Pods all run differs, and it serves.
+fn deployment(live: &Value) -> Ready {
     let progressing = condition(live, "Progressing");
     if progressing.and_then(|condition| object::text(condition, &["reason"]))
         == Some("ProgressDeadlineExceeded")
     {
         return Ready::Failed(said(progressing, "the progress deadline is exceeded"));
     }
-    if observed.is_none() {
-        return not_seen();
-    }
-    let want = object::at(live, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(1);
-    let status = |key: &str| number(live, &["status", key]);
-    if status("updatedReplicas") < want {
-        return waiting_for("updated", want);
-    }
-    if status("replicas") > status("updatedReplicas") {
-        return Ready::Waiting("old replicas are still there".into());
-    }
-    if status("availableReplicas") < want {
-        return waiting_for("available", want);
-    }
-    Ready::Yes
+    let want = replicas(live);
+    too_few(live, "updatedReplicas", want, "updated")
+        .or_else(|| too_many(live, want))
+        .or_else(|| too_few(live, "availableReplicas", want, "available"))
+        .unwrap_or_default()
 }
 
-fn replicas(live: &Value, observed: Option<i64>, field: &str, what: &str) -> Ready {
-    if observed.is_none() {
-        return not_seen();
+fn replica_set(live: &Value) -> Ready {
+    let failure = condition(live, "ReplicaFailure");
+    if is(failure, ConditionStatus::True) {
+        return Ready::Waiting(said(failure, "its Pods cannot be created or deleted"));
     }
-    let want = object::at(live, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(1);
-    let have = number(live, &["status", field]);
-    if have < want { waiting_for(what, want) } else { Ready::Yes }
+    let want = replicas(live);
+    too_few(live, "fullyLabeledReplicas", want, "labelled as its template says")
+        .or_else(|| too_few(live, "availableReplicas", want, "available"))
+        .or_else(|| too_many(live, want))
+        .unwrap_or_default()
 }
 
-fn stateful_set(live: &Value, observed: Option<i64>) -> Ready {
-    match replicas(live, observed, "readyReplicas", "ready") {
-        Ready::Yes => {}
-        waiting => return waiting,
-    }
+/// With `OnDelete`, kstatus takes it as ready at once. But that says only who replaces the old Pods, and a later stage needs Pods.
+fn stateful_set(live: &Value) -> Ready {
     let on_delete = object::text(live, &["spec", "updateStrategy", "type"]) == Some("OnDelete");
-    let revisions = (
-        object::text(live, &["status", "currentRevision"]),
-        object::text(live, &["status", "updateRevision"]),
-    );
-    if !on_delete && revisions.0 != revisions.1 {
-        let want = number(live, &["status", "replicas"]);
-        return waiting_for("updated", want);
-    }
-    Ready::Yes
+    let partition = number(live, &["spec", "updateStrategy", "rollingUpdate", "partition"]);
+    let want = replicas(live);
+    let rollout = if on_delete { 0 } else { want.saturating_sub(partition) };
+    too_few(live, "readyReplicas", want, "ready")
+        .or_else(|| too_many(live, want))
+        .or_else(|| too_few(live, "updatedReplicas", rollout, "updated"))
+        .unwrap_or_default()
 }
 
-fn daemon_set(live: &Value, observed: Option<i64>) -> Ready {
-    if observed.is_none() {
-        return not_seen();
-    }
+fn daemon_set(live: &Value) -> Ready {
     let want = number(live, &["status", "desiredNumberScheduled"]);
-    for (field, what) in [("updatedNumberScheduled", "updated"), ("numberAvailable", "available")] {
-        let have = number(live, &["status", field]);
-        if have < want {
-            return waiting_for(what, want);
-        }
-    }
-    Ready::Yes
+    too_few(live, "updatedNumberScheduled", want, "updated")
+        .or_else(|| too_few(live, "numberAvailable", want, "available"))
+        .unwrap_or_default()
 }
 
+/// kstatus takes a Pod that failed as current, because nothing more comes of it: whoever waits for it waits in vain. It takes one that fits
+/// on no node as failed after 15 s. But a node may come.
 fn pod(live: &Value) -> Ready {
+    let (ready, schedule) = (condition(live, "Ready"), condition(live, "PodScheduled"));
     match object::text(live, &["status", "phase"]) {
         Some("Succeeded") => Ready::Yes,
         Some("Failed") => Ready::Failed("the Pod failed".into()),
-        _ if is(condition(live, "Ready"), ConditionStatus::True) => Ready::Yes,
-        _ => Ready::Waiting(said(condition(live, "Ready"), "the Pod is not ready")),
+        _ if is(ready, ConditionStatus::True) => Ready::Yes,
+        _ if is(schedule, ConditionStatus::False) => {
+            Ready::Waiting(said(schedule, "the Pod is not scheduled"))
+        }
+        _ => match crash_loops(live).as_slice() {
+            [] => Ready::Waiting(said(ready, "the Pod is not ready")),
+            names => Ready::Failed(format!("containers crash again and again: {}", names.join(", "))),
+        },
     }
 }
 
+fn crash_loops(live: &Value) -> Vec<&str> {
+    let containers = object::at(live, &["status", "containerStatuses"]).and_then(Value::as_array);
+    let crashes = |container: &&Value| {
+        object::text(container, &["state", "waiting", "reason"]) == Some("CrashLoopBackOff")
+    };
+    let crashing = containers.into_iter().flatten().filter(crashes);
+    crashing.filter_map(|container| object::text(container, &["name"])).collect()
+}
+
+/// A Job that has started is ready, between two tries too.
 fn job(live: &Value) -> Ready {
     let failed = condition(live, "Failed");
     if is(failed, ConditionStatus::True) {
-        return Ready::Failed(said(failed, "the Job failed"));
+        let (count, why) = (number(live, &["status", "failed"]), said(failed, "no reason is given"));
+        return Ready::Failed(format!("the Job failed, and {count} of its Pods: {why}"));
     }
-    if is(condition(live, "Complete"), ConditionStatus::True) || number(live, &["status", "active"]) > 0 {
-        return Ready::Yes;
+    let rests = ["Complete", "Suspended"].iter().any(|name| is(condition(live, name), ConditionStatus::True));
+    if rests || object::text(live, &["status", "startTime"]).is_some() {
+        Ready::Yes
+    } else {
+        Ready::Waiting("the Job has not started".into())
     }
-    Ready::Waiting("the Job has not started".into())
 }
 
 fn phase(live: &Value, wanted: &str) -> Ready {
@@ -178,6 +210,7 @@ fn phase(live: &Value, wanted: &str) -> Ready {
     }
 }
 
+/// kstatus waits for the cluster's own address only. But who asks for a load balancer wants its address.
 fn service(live: &Value) -> Ready {
     let balanced = object::text(live, &["spec", "type"]) == Some("LoadBalancer");
     let ingress = object::at(live, &["status", "loadBalancer", "ingress"]).and_then(Value::as_array);
@@ -187,15 +220,22 @@ fn service(live: &Value) -> Ready {
     Ready::Yes
 }
 
-fn by_conditions(live: &Value) -> Ready {
-    let stalled = condition(live, "Stalled");
-    if is(stalled, ConditionStatus::True) {
-        return Ready::Failed(said(stalled, "it is stalled"));
+fn definition(live: &Value) -> Ready {
+    let (names, service) = (condition(live, "NamesAccepted"), condition(live, "Established"));
+    if is(names, ConditionStatus::False) {
+        return Ready::Failed(said(names, "its names are not accepted"));
     }
-    let reconciling = condition(live, "Reconciling");
-    if is(reconciling, ConditionStatus::True) {
-        return Ready::Waiting(said(reconciling, "it is reconciling"));
+    if is(service, ConditionStatus::True) {
+        return Ready::Yes;
     }
+    let reason = service.and_then(|condition| object::text(condition, &["reason"]));
+    if is(service, ConditionStatus::False) && reason != Some("Installing") {
+        return Ready::Failed(said(service, "it is not established"));
+    }
+    Ready::Waiting("it is not established yet".into())
+}
+
+fn by_condition(live: &Value) -> Ready {
     let ready = condition(live, "Ready");
     if ready.is_some() && !is(ready, ConditionStatus::True) {
         return Ready::Waiting(said(ready, "it is not Ready"));
@@ -205,63 +245,34 @@ fn by_conditions(live: &Value) -> Ready {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
 
-    fn deployment_with(status: Value) -> Ready {
-        of(
-            &json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"generation": 2}, "spec": {"replicas": 3}, "status": status}),
-        )
-    }
+    use super::*;
+
+    const STATES: &str = include_str!("readiness/states.txt");
 
     #[test]
-    fn a_deployment_is_ready_when_every_replica_is_updated_and_available() {
-        let full =
-            json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3});
-        assert_eq!(deployment_with(full), Ready::Yes);
-        assert_eq!(deployment_with(json!({})), not_seen());
-        for (status, text) in [
-            (
-                json!({"observedGeneration": 1, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3}),
-                "generation 2",
-            ),
-            (
-                json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1, "availableReplicas": 3}),
-                "not all of its 3 replicas are updated",
-            ),
-            (
-                json!({"observedGeneration": 2, "replicas": 4, "updatedReplicas": 3, "availableReplicas": 4}),
-                "old replicas",
-            ),
-            (
-                json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 2}),
-                "not all of its 3 replicas are available",
-            ),
-        ] {
-            match deployment_with(status) {
-                Ready::Waiting(message) => assert!(message.contains(text), "{message}"),
-                other => panic!("{other:?}"),
+    fn the_readiness_of_every_kind_in_every_state_is_as_the_table_says() {
+        let rows = STATES.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let mut wrong = Vec::new();
+        for row in rows {
+            let cells: Vec<&str> = row.splitn(3, " | ").collect();
+            let [kind, want, object] = cells[..] else { panic!("{row}") };
+            let (api_version, kind) = kind.split_once(' ').unwrap();
+            let mut live = json!({"apiVersion": api_version, "kind": kind, "metadata": {"generation": 2}});
+            let object: Value = serde_json::from_str(object).unwrap_or_else(|error| panic!("{error}: {row}"));
+            live.as_object_mut().unwrap().extend(object.as_object().unwrap().clone());
+            let want = match want.split_once(": ") {
+                None if want == "ready" => Ready::Yes,
+                Some(("waits", why)) => Ready::Waiting(why.into()),
+                Some(("failed", why)) => Ready::Failed(why.into()),
+                _ => panic!("{row}"),
+            };
+            let found = of(&live);
+            if found != want {
+                wrong.push(format!("{row}\n  is {found:?}"));
             }
         }
-    }
-
-    #[test]
-    fn a_rollout_that_ran_out_of_time_has_failed() {
-        let status = json!({"conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "m"}]});
-        assert_eq!(deployment_with(status), Ready::Failed("m".into()));
-    }
-
-    #[test]
-    fn a_kind_without_a_rule_is_ready_once_accepted_unless_its_conditions_say_otherwise() {
-        assert_eq!(of(&json!({"apiVersion": "v1", "kind": "ConfigMap"})), Ready::Yes);
-        let custom = |kind: &str, status: &str| {
-            of(
-                &json!({"apiVersion": "x/v1", "kind": "X", "status": {"conditions": [{"type": kind, "status": status, "message": "m"}]}}),
-            )
-        };
-        assert_eq!(custom("Ready", "True"), Ready::Yes);
-        assert_eq!(custom("Ready", "False"), Ready::Waiting("m".into()));
-        assert_eq!(custom("Reconciling", "True"), Ready::Waiting("m".into()));
-        assert_eq!(custom("Stalled", "True"), Ready::Failed("m".into()));
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 }

@@ -162,7 +162,7 @@ words! {
     pub const BAD_REQUEST: &str = "BadRequest";
     /// A child waits for an object that its pod template refers to, or for one of its name to be gone.
     pub const CHILD_HELD: &str = "ChildHeld";
-    /// A child is not ready yet.
+    /// A child is not ready yet, or has failed.
     pub const CHILD_NOT_READY: &str = "ChildNotReady";
     /// A child is refused for a reason that is no word which a condition can have.
     pub const CHILD_REFUSED: &str = "ChildRefused";

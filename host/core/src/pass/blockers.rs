@@ -93,8 +93,9 @@ impl Pass {
         if object::is_deleting(&self.root) {
             add(reasons::DELETING, "the guest has not finished cleaning up".into(), false);
         }
-        let mut waiting = Vec::new();
+        let (mut waiting, mut fails) = (Vec::new(), false);
         for (reference, ready) in self.readiness() {
+            fails |= matches!(ready, Ready::Failed(_));
             match ready {
                 Ready::Yes => {}
                 Ready::Waiting(message) | Ready::Failed(message) => {
@@ -103,7 +104,7 @@ impl Pass {
             }
         }
         if !waiting.is_empty() {
-            add(reasons::CHILD_NOT_READY, waiting.join("; "), false);
+            add(reasons::CHILD_NOT_READY, waiting.join("; "), fails);
         }
         for condition in self.guest_status().1.iter().filter(|condition| condition.blocks_ready) {
             add(&condition.reason, condition.message.clone(), false);

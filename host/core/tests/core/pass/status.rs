@@ -304,6 +304,22 @@ fn a_childs_own_rule_decides_whether_it_is_ready() {
 }
 
 #[test]
+fn a_child_that_failed_stalls_its_root_until_it_is_ready() {
+    let mut world = World::new();
+    let web = answer(vec![deployment("web", &[])]);
+    world.pass(&web);
+    assert_eq!((world.says("Reconciling"), world.says("Stalled")), (yes("ChildNotReady"), absent()));
+    let exceeded = json!({"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "out of time"});
+    let status = json!({"observedGeneration": 1, "conditions": [exceeded]});
+    world.api.edit(&reference("Deployment", "web"), "status", status);
+    world.pass(&web);
+    assert_eq!((world.says("Reconciling"), world.says("Stalled")), (absent(), yes("ChildNotReady")));
+    world.tells("Ready", &["Deployment shops/web: out of time"]);
+    world.settle(&web);
+    assert_eq!((world.says("Ready"), world.says("Stalled")), (yes("Succeeded"), absent()));
+}
+
+#[test]
 fn an_observed_child_reaches_the_guest_and_an_unobserved_one_does_not() {
     let mut world = World::new();
     let two = answer(vec![deployment("web", &[]), config_map("page", "a")]);

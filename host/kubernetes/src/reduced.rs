@@ -148,7 +148,8 @@ mod tests {
             entries.insert(0, entry);
         }
         let kept = reduced["metadata"]["managedFields"].as_array_mut().unwrap();
-        kept.splice(0..0, [update, of_scale]);
+        kept.insert(0, of_scale);
+        kept.insert(0, update);
         let read: Reduced = serde_json::from_str(&live.to_string()).unwrap();
         assert_eq!(read.0, reduced);
     }

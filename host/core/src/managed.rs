@@ -8,7 +8,8 @@ mod displaced;
 
 use serde_json::{Map, Value};
 
-pub use displaced::{lacks_an_item, with_displaced_items};
+use crate::object;
+pub use displaced::{lacks_an_item, with_displaced_items, without_replicas};
 
 /// The part of `metadata.managedFields` that is ours: the `fieldsV1` of the Apply entry of `manager`, on the object itself
 /// (`subresource` `None`) or on a subresource.
@@ -57,6 +58,24 @@ pub fn last_writer<'a>(object: &'a Value, ours: &str) -> Option<&'a str> {
         .filter(|entry| text(entry, "manager") != Some(ours) || text(entry, "operation") != Some("Apply"))
         .max_by_key(|entry| text(entry, "time"))
         .and_then(|entry| text(entry, "manager"))
+}
+
+/// Whether an entry owns the number of replicas.
+pub fn owns_replicas(entry: &Value) -> bool {
+    entry.get("f:spec").is_some_and(|spec| spec.get("f:replicas").is_some())
+}
+
+/// Whether an apply of `sent` would give up the number of replicas if we own it. The API server then sets its default, 1, unless
+/// somebody else owns it too.
+pub fn gives_up_replicas(sent: &Value) -> bool {
+    object::kind(sent).group() == "apps" && object::at(sent, &["spec", "replicas"]).is_none_or(Value::is_null)
+}
+
+/// The field manager that has set the number of replicas through the subresource `scale`: an autoscaler, or `kubectl scale`.
+pub fn scaler(object: &Value) -> Option<&str> {
+    let entries = object.get("metadata")?.get("managedFields")?.as_array()?;
+    let is_scale = |entry: &&Value| entry.get("subresource").and_then(Value::as_str) == Some("scale");
+    entries.iter().find(is_scale)?.get("manager")?.as_str()
 }
 
 /// The first field of `object` that `entry` does not cover, as a dotted path. If it is in a list, the path of the list.

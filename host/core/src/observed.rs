@@ -53,6 +53,10 @@ pub struct Observed {
     pub covered: bool,
     /// Whether our entry owns its label `pintle.dev/root`, so that nobody but us has set it.
     pub owns_root_label: bool,
+    /// Whether our entry owns its number of replicas.
+    pub owns_replicas: bool,
+    /// The field manager that has set its number of replicas through the subresource `scale`.
+    pub scaler: Option<String>,
     /// Whether it is ready by the rule of its kind.
     pub ready: Ready,
     /// Its conditions, for a readiness rule that names one.
@@ -86,6 +90,8 @@ impl Observed {
             covered: false,
             owns_root_label: labels
                 .is_some_and(|labels| labels.get(format!("f:{}", names::LABEL_ROOT)).is_some()),
+            owns_replicas: entry.as_ref().is_some_and(managed::owns_replicas),
+            scaler: managed::scaler(live).map(Into::into),
             entry,
             last_writer: managed::last_writer(live, manager).map(Into::into),
             ready: readiness::of(live),

@@ -322,9 +322,9 @@ impl Pass {
         object::uid(&self.root)
     }
 
-    /// Whether the root provably owns an object.
+    /// Whether the root provably owns an object. A root that somebody made its own controller is no child of its own: it would be pruned.
     fn owns(&self, child: &Observed) -> bool {
-        child.is_owned_by(self.uid())
+        child.is_owned_by(self.uid()) && child.uid != self.uid()
     }
 }
 

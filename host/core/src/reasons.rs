@@ -14,6 +14,8 @@ words! {
     pub const APP_ARMOR: &str = "AppArmor";
     /// A pod template adds a capability beyond the baseline.
     pub const CAPABILITIES: &str = "Capabilities";
+    /// A child is the root itself, or an owner of the root.
+    pub const CHILD_IS_ROOT: &str = "ChildIsRoot";
     /// A child has a status, which its own controller writes.
     pub const CHILD_STATUS_FORBIDDEN: &str = "ChildStatusForbidden";
     /// A child is of cluster scope, and a namespaced root cannot own it.

@@ -13,7 +13,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// An object as the API server sent it, without parts that the host does not need: kubectl's copy of the object, and the managed fields of
 /// all operations but applies. Managed fields are most of an object, and the parts that are left out never take memory. Manager and time
-/// are kept for writes of the object itself, since they show who fights over it.
+/// are kept for writes of the object itself and of `scale`, since they show who fights over it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reduced(pub Value);
 
@@ -106,7 +106,8 @@ impl<'de> Visitor<'de> for ManagedFields {
         let mut kept = Vec::new();
         while let Some(mut entry) = access.next_element_seed(In::ManagedField)? {
             if let Some(fields) = entry.as_object_mut().filter(|entry| is_update(entry)) {
-                if fields.get("subresource").and_then(Value::as_str).is_some_and(|name| !name.is_empty()) {
+                let subresource = fields.get("subresource").and_then(Value::as_str).unwrap_or_default();
+                if !matches!(subresource, "" | "scale") {
                     continue;
                 }
                 // This was parsed anyway if it came before the operation.
@@ -139,13 +140,16 @@ mod tests {
         let entries = live["metadata"]["managedFields"].as_array_mut().unwrap();
         entries[0]["fieldsType"] = "FieldsV1".into();
         let update = json!({"manager": "kubectl", "operation": "Update", "time": "2000-01-01T00:00:00Z"});
-        let mut of_status = update.clone();
+        let (mut of_status, mut of_scale) = (update.clone(), update.clone());
         of_status["subresource"] = "status".into();
-        for mut entry in [of_status, update.clone()] {
+        of_scale["subresource"] = "scale".into();
+        for mut entry in [of_status, of_scale.clone(), update.clone()] {
             entry["fieldsV1"] = json!({"f:data": {}});
             entries.insert(0, entry);
         }
-        reduced["metadata"]["managedFields"].as_array_mut().unwrap().insert(0, update);
+        let kept = reduced["metadata"]["managedFields"].as_array_mut().unwrap();
+        kept.insert(0, of_scale);
+        kept.insert(0, update);
         let read: Reduced = serde_json::from_str(&live.to_string()).unwrap();
         assert_eq!(read.0, reduced);
     }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_core::{
-    ApiError, Applied, Apply, Deletion, EvictionWrite, Observed, StatusWrite, needs::LookUp, object, reasons,
-    reconciler,
+    ApiError, Applied, Apply, Claim, Deletion, EvictionWrite, Observed, StatusWrite, needs::LookUp, object,
+    reasons, reconciler,
 };
 use pintle_wit::{Cause, ChildKind, Failure, ObjectRef};
 use serde::Deserialize;
@@ -189,6 +189,22 @@ impl<'a> Cluster<'a> {
             return Err(conflict("uid mismatch: the object does not exist"));
         };
         Ok(self.write(patch, live, &sent))
+    }
+
+    /// Sets the managed fields of a child.
+    ///
+    /// # Errors
+    /// 409 where it is not there.
+    pub(crate) fn claim(&mut self, claim: &Claim) -> Result<Observed, ApiError> {
+        let Some(live) = self.objects.get_mut(&key(claim.reference())) else {
+            return Err(conflict("the object does not exist"));
+        };
+        let mut operations = claim.patch().as_array().into_iter().flatten();
+        if let Some(fields) = operations.find(|operation| operation["path"] == "/metadata/managedFields") {
+            live["metadata"]["managedFields"] = fields["value"].clone();
+        }
+        let live = live.clone();
+        Ok(self.observe(&live))
     }
 
     /// What is sent, without these parts of its metadata, unless it is refused.

@@ -197,9 +197,8 @@ impl Run<'_> {
                 Step::Inspect(asked) => Outcome::Inspected(
                     asked.iter().map(|child| Ok(self.cluster.live(child).cloned())).collect(),
                 ),
-                // Nobody but the host changes anything during a run.
                 Step::Claim(claims) => {
-                    Outcome::Claimed(claims.iter().map(|_| Err(ApiError::default())).collect())
+                    Outcome::Claimed(claims.iter().map(|claim| self.cluster.claim(claim)).collect())
                 }
                 Step::Delete(deletions) => {
                     let deleted =

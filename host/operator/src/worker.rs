@@ -296,7 +296,8 @@ fn report(shared: &Shared, lane: &str, key: &RootKey, done: &Done, took: Duratio
             warn!(reconciler = lane, root = %key, error, because, next, "Reconciled with an error");
         }
         None if done.throttled && counts.created + counts.updated + counts.deleted > 0 => {
-            let next = "it is slowed to one pass in 10 s at most; see who else writes its children";
+            let next =
+                "it is slowed; its condition Ready says to which pace, and who else writes its children";
             warn!(reconciler = lane, root = %key, next, "It keeps changing without getting anywhere")
         }
         None if counts.created + counts.updated + counts.deleted + counts.status_writes + counts.patched

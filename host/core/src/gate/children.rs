@@ -61,6 +61,7 @@ pub(super) fn check(
         })
         .collect();
     let (mut ids, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    let above = root_and_owners(context.root);
     let mut allowed = Vec::with_capacity(children.len());
     for (index, child) in children.into_iter().enumerate() {
         let at = format!("children[{index}]");
@@ -82,6 +83,16 @@ pub(super) fn check(
         let name = label.as_str();
         let namespace = context.namespace_of(&object).map(ToOwned::to_owned);
         let key = (kind.group().to_owned(), kind.kind.clone(), namespace, object::name(&object).to_owned());
+        if above.contains(&key) {
+            found.add(
+                reasons::CHILD_IS_ROOT,
+                format_args!("{path}.metadata.name"),
+                format_args!(
+                    "{name} is the root itself, or an owner of it, and deleting either would delete both; leave it out, or \
+                     give the child another name. What the root is to show belongs into the answer's status"
+                ),
+            );
+        }
         if !seen.insert(key) {
             found.add(
                 reasons::DUPLICATE_CHILD,
@@ -102,6 +113,21 @@ pub(super) fn check(
         references_in_order(&allowed, found);
     }
     allowed
+}
+
+/// Group, kind, namespace and name of the root and of its owners. An owner is in the root's namespace, or of cluster scope.
+fn root_and_owners(root: &Value) -> Vec<(String, String, Option<String>, String)> {
+    let owners = object::at(root, &["metadata", "ownerReferences"]).and_then(Value::as_array);
+    let owners = owners.into_iter().flatten().filter_map(|owner| {
+        let (kind, name) = (object::kind(owner), object::text(owner, &["name"])?);
+        Some((kind, name.to_owned()))
+    });
+    std::iter::once((object::kind(root), object::name(root).to_owned()))
+        .chain(owners)
+        .map(|(kind, name)| {
+            (kind.group().to_owned(), kind.kind, object::namespace(root).map(Into::into), name)
+        })
+        .collect()
 }
 
 /// A child is held back until the objects that its pod template refers to exist, so these objects must not wait for the child.

@@ -82,6 +82,19 @@ pub fn with_displaced_items(
     Some(entries)
 }
 
+/// The managed fields of `live` without our ownership of the number of replicas, or none if we do not own it. An apply that leaves the
+/// number out then leaves it as it is.
+pub fn without_replicas(live: &Value, manager: &str) -> Option<Vec<Value>> {
+    let mut entries = live.get("metadata")?.get("managedFields")?.as_array()?.clone();
+    let ours = entries.iter_mut().find(|entry| {
+        text(entry, "manager") == manager
+            && text(entry, "operation") == "Apply"
+            && text(entry, "subresource").is_empty()
+    })?;
+    take(ours.get_mut("fieldsV1")?, &["f:spec".into(), "f:replicas".into()])?;
+    Some(entries)
+}
+
 struct Walk {
     /// Paths without indexes.
     refused: Vec<String>,

@@ -114,6 +114,7 @@ pub struct Kept {
     deleting: bool,
     covered: bool,
     owns_root_label: bool,
+    owns_replicas: bool,
 }
 
 /// The label with the root's uid: nearly always the controller's.
@@ -139,6 +140,7 @@ struct Rare {
     adopt: Option<String>,
     /// Kept only where the label does not name the controller: nobody is told that a root controls its own child.
     controller_name: Option<String>,
+    scaler: Option<String>,
     ready: Ready,
     conditions: Vec<(String, ConditionStatus, String)>,
 }
@@ -162,6 +164,8 @@ impl Kept {
             last_writer,
             covered,
             owns_root_label,
+            owns_replicas,
+            scaler,
             ready,
             mut conditions,
             object,
@@ -175,6 +179,7 @@ impl Kept {
             version: version.is_none().then_some(resource_version),
             adopt,
             controller_name: controller_name.filter(|_| controller != root_label),
+            scaler,
             ready,
             conditions,
         };
@@ -200,6 +205,7 @@ impl Kept {
             deleting,
             covered,
             owns_root_label,
+            owns_replicas,
         }
     }
 
@@ -227,6 +233,8 @@ impl Kept {
             last_writer: self.last_writer.as_deref().map(Into::into),
             covered: self.covered,
             owns_root_label: self.owns_root_label,
+            owns_replicas: self.owns_replicas,
+            scaler: rare.scaler,
             ready: rare.ready,
             conditions: rare.conditions,
             object: self.object.as_deref().and_then(unpacked),
@@ -306,7 +314,8 @@ impl Kept {
             let conditions = rare.conditions.iter().map(|(name, _, message)| {
                 size_of::<(String, ConditionStatus, String)>() + name.capacity() + message.capacity()
             });
-            let texts = text(&rare.version) + text(&rare.adopt) + text(&rare.controller_name);
+            let texts =
+                text(&rare.version) + text(&rare.adopt) + text(&rare.controller_name) + text(&rare.scaler);
             size_of::<Rare>() + texts + ready + conditions.sum::<usize>()
         });
         let label = match &self.root_label {

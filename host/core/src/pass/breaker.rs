@@ -4,19 +4,25 @@
 //! It is a token bucket whose tokens are seconds: the clock fills it, and passes that write take from it. An edit of the root, or
 //! another module or config, costs nothing and is never slowed. A stage that is reached for the first time costs nothing either. New
 //! needs of a guest cost too, because with them a guest can bring its root back by itself, without a write.
+//!
+//! An autoscaler takes its field back every 15 seconds, which never empties the bucket. So repairs are remembered for ten minutes: the
+//! fifth of one field against one field manager, and the fifth of one child that vanished, empties the bucket at once. A host that starts
+//! remembers none of this, and needs five repairs again.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use pintle_wit::{Event, EventType};
+use pintle_wit::{Condition, Event, EventType};
+use serde_json::Value;
 
 use super::{
     Pass,
     answer::{Answer, ChildState},
     key::Key,
+    memory::{Short, key_hash, short},
     needs::NewNeed,
 };
-use crate::{gate::AllowedChild, managed, reasons};
+use crate::{gate::AllowedChild, managed, object, observed::status_conditions, reasons};
 
 /// What a pass that changed children costs: a root is slowed down to one such pass in this time. It is long enough that two fighting
 /// controllers are no load, and short enough that the root recovers soon after the fight has ended.
@@ -33,6 +39,16 @@ const DEADLINE_COST: SignedDuration = SignedDuration::from_secs(1);
 const FIELDS_COST: SignedDuration = CHILD_COST;
 /// How much must be back in the bucket before a slowed root counts as calm: half a minute without a repair.
 const CALM: SignedDuration = SignedDuration::from_secs(30);
+/// So many repairs of one sort within this time are a fight, however slow it is.
+const REPAIRS: usize = 5;
+const REPAIRS_TIME: SignedDuration = SignedDuration::from_mins(10);
+/// The most repairs that are remembered, one of each pass: in that time the bucket has no more to give.
+const REPAIRS_KEPT: usize = 80;
+/// The pace of a root over which there is a slow fight. It keeps to what is a fight (ten repairs in ten minutes), and is a quarter of what
+/// an autoscaler does.
+const SLOW_COST: SignedDuration = SignedDuration::from_mins(1);
+/// How much must be back in the bucket before such a root counts as calm: the time between two of five repairs within ten minutes.
+const SLOW_CALM: SignedDuration = SignedDuration::from_secs(150);
 
 /// What a root has spent, and whether it is slowed.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +59,8 @@ pub(super) struct Breaker {
     open: Option<Slowed>,
     /// The last stage that was reached since the last edit.
     stage: Option<u32>,
+    /// What was repaired in the last ten minutes, and when: a hash of the child, and of the field and its field manager.
+    repairs: Vec<(Short, Timestamp)>,
 }
 
 /// Why a root is slowed, and how much.
@@ -52,6 +70,8 @@ struct Slowed {
     message: String,
     /// What a pass of this sort costs. So much must be in the bucket for the next one.
     cost: SignedDuration,
+    /// So much must be in it for the root to be calm.
+    calm: SignedDuration,
 }
 
 impl Breaker {
@@ -78,14 +98,39 @@ impl Breaker {
 
     /// How long until a slowed root counts as calm, if it needs no repair until then.
     fn until_calm(&self, now: Timestamp) -> Option<Duration> {
-        let until = self.debt(now) + CALM - BURST;
-        self.is_open().then(|| Duration::try_from(until).unwrap_or_default())
+        let until = self.debt(now) + self.open.as_ref()?.calm - BURST;
+        Some(Duration::try_from(until).unwrap_or_default())
     }
 
     fn calm_down(&mut self, now: Timestamp) {
-        if self.debt(now) + CALM <= BURST {
+        let debt = self.debt(now);
+        if self.open.as_ref().is_some_and(|slowed| debt + slowed.calm <= BURST) {
             self.open = None;
         }
+    }
+
+    /// Takes note of a repair. Returns whether repairs of this sort are a fight by now.
+    fn repaired(&mut self, now: Timestamp, sort: Short) -> bool {
+        // A later instant is one of before the clock was set back.
+        self.repairs.retain(|(_, at)| *at <= now && now.duration_since(*at) <= REPAIRS_TIME);
+        if self.repairs.len() >= REPAIRS_KEPT {
+            self.repairs.remove(0);
+        }
+        self.repairs.push((sort, now));
+        self.repairs.iter().filter(|(other, _)| *other == sort).count() >= REPAIRS
+    }
+
+    /// Empties the bucket because of a slow fight. Returns whether the root is slowed from now on.
+    fn empty(&mut self, now: Timestamp, message: String) -> bool {
+        let slowed = Slowed { message, cost: SLOW_COST, calm: SLOW_CALM };
+        self.paid = now.checked_add(BURST).ok();
+        self.open.replace(slowed).is_none()
+    }
+
+    /// How much memory it takes beside itself, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let message = self.open.as_ref().map_or(0, |slowed| slowed.message.len());
+        message + self.repairs.capacity() * size_of::<(Short, Timestamp)>()
     }
 
     /// Whether, after spending this much, too little is left for another pass that costs as much. A cheap pass does not open it for the
@@ -99,7 +144,7 @@ impl Breaker {
         let opens = self.would_open(now, cost);
         let was_open = self.is_open();
         if opens {
-            self.open = Some(Slowed { message: why(), cost });
+            self.open = Some(Slowed { message: why(), cost, calm: CALM });
         }
         self.paid = now.checked_add((self.debt(now) + cost).min(BURST)).ok();
         opens && !was_open
@@ -109,10 +154,18 @@ impl Breaker {
 /// What a pass is charged.
 #[derive(Debug, Default)]
 pub(super) struct Charge {
-    /// Why children were written, where it matters: the root is about to be slowed.
-    fight: Option<String>,
+    /// Why the first child was written, unless somebody edited the root.
+    fight: Option<Fight>,
     /// The breaker was charged for this pass already.
     taken: bool,
+}
+
+/// Why a child is written although nobody edited the root.
+#[derive(Debug)]
+struct Fight {
+    message: String,
+    /// A hash of the child, and of the field and its field manager; none where the guest has changed its answer.
+    sort: Option<Short>,
 }
 
 impl Pass {
@@ -120,35 +173,46 @@ impl Pass {
     pub(super) fn slowed_for(&mut self) -> Option<Duration> {
         self.memory.breaker.keep_to_the_clock(self.now);
         if self.edited {
-            self.memory.breaker = Breaker { paid: self.memory.breaker.paid, ..Breaker::default() };
+            self.memory.breaker.open = None;
+            self.memory.breaker.stage = None;
         }
         self.memory.breaker.wait(self.now)
     }
 
-    /// Notes why children are about to be written, if this write may open the breaker.
+    /// Notes why children are about to be written.
     pub(super) fn note_fight(&mut self, answer: &Answer, due: &[(usize, Option<String>)]) {
-        if self.edited || self.charge.fight.is_some() || !self.memory.breaker.would_open(self.now, CHILD_COST)
-        {
+        if self.edited || self.charge.fight.is_some() {
             return;
         }
         let first = due.first().and_then(|(index, _)| answer.allowed.children().get(*index));
         self.charge.fight = first.map(|child| self.fight_over(child));
     }
 
-    fn fight_over(&self, child: &AllowedChild) -> String {
+    fn fight_over(&self, child: &AllowedChild) -> Fight {
         let reference = child.reference();
-        let Some(live) = self.live.get(&Key::from(reference)) else {
-            return format!("{reference} keeps vanishing");
+        let key = Key::from(reference);
+        let Some(live) = self.live.get(&key) else {
+            let vanished = self.had_been_there(reference);
+            let ttl = object::at(child.object(), &["spec", "ttlSecondsAfterFinished"]);
+            let why = if ttl.is_some() { ": its spec.ttlSecondsAfterFinished has it deleted" } else { "" };
+            let message = format!("{reference} keeps vanishing{why}");
+            return Fight { message, sort: vanished.then(|| key_hash(&key)) };
         };
         if live.desired.as_deref() != Some(child.desired().as_str()) {
-            return format!("the guest keeps answering with other forms of {reference}");
+            let message = format!("the guest keeps answering with other forms of {reference}");
+            return Fight { message, sort: None };
         }
         let lost = live.entry.as_ref().and_then(|entry| managed::lost(entry, child.object()));
-        let path = lost.map_or_else(String::new, |path| format!(" {path}"));
-        match &live.last_writer {
-            Some(writer) => format!("{reference}: field manager {writer:?} keeps changing{path}"),
-            None => format!("{reference}: somebody keeps changing{path}"),
-        }
+        let path = lost.unwrap_or_default();
+        let is_scaled = path == "spec.replicas" && live.scaler.is_some();
+        let writer = if is_scaled { &live.scaler } else { &live.last_writer };
+        let by = writer.as_deref().unwrap_or_default();
+        let who = if by.is_empty() { "somebody".to_owned() } else { format!("field manager {by:?}") };
+        let what = if path.is_empty() { "it" } else { &path };
+        let advice = if is_scaled { " through scale: leave the field out of the answer" } else { "" };
+        let message = format!("{reference}: {who} keeps changing {what}{advice}");
+        let sort = short(&[&key_hash(&key), path.as_bytes(), by.as_bytes()]);
+        Fight { message, sort: Some(sort) }
     }
 
     /// Takes the cost of the children that this pass changed. Returns whether the root is slowed from now on.
@@ -159,9 +223,17 @@ impl Pass {
             return false;
         }
         self.charge.taken = true;
-        let fight = self.charge.fight.take();
-        let why = || put_right(&fight.unwrap_or_else(|| "its children keep changing".into()));
-        self.memory.breaker.spend(self.now, CHILD_COST, why)
+        let (message, sort) = match self.charge.fight.take() {
+            Some(Fight { message, sort }) => (message, sort),
+            None => ("its children keep changing".into(), None),
+        };
+        if sort.is_some_and(|sort| self.memory.breaker.repaired(self.now, sort)) {
+            let (minutes, pace) = (REPAIRS_TIME.as_mins(), SLOW_COST.as_secs());
+            let often = format!("{REPAIRS} times within {minutes} minutes");
+            let message = format!("{message}; this was put right {often}, and is now tried every {pace} s");
+            return self.memory.breaker.empty(self.now, message);
+        }
+        self.memory.breaker.spend(self.now, CHILD_COST, || put_right(&message))
     }
 
     /// Takes the cost of new needs of the guest, unless somebody edited the root. A guest may have new needs in every pass, and each of
@@ -182,13 +254,29 @@ impl Pass {
         slowed
     }
 
-    /// Takes the cost of the status that this pass is about to write.
-    pub(super) fn charge_status(&mut self) -> bool {
+    /// Takes the cost of the status that this pass is about to write. A message that grows costs as much as a repair: it is cut at 4 KiB,
+    /// long before so many statuses have emptied the bucket, and says less and less until then.
+    pub(super) fn charge_status(&mut self, status: &Value) -> bool {
         if self.charge.taken || self.edited || self.counts.changed_children() {
             return false;
         }
         self.charge.taken = true;
-        self.memory.breaker.spend(self.now, STATUS_COST, || put_right("its status keeps changing"))
+        let before = self.root.get("status").map(status_conditions).unwrap_or_default();
+        let grown = status_conditions(status).into_iter().find(|condition| {
+            let is_it = |old: &&Condition| old.r#type == condition.r#type;
+            before.iter().find(is_it).is_some_and(|old| quotes(&condition.message, &old.message))
+        });
+        let (cost, why) = match grown {
+            None => (STATUS_COST, "its status keeps changing".to_owned()),
+            Some(Condition { r#type: name, .. }) => {
+                let cause = "a child may show the state of this root";
+                let why = format!(
+                    "the message of its condition {name} quotes itself and grows with each pass: {cause}"
+                );
+                (CHILD_COST, why)
+            }
+        };
+        self.memory.breaker.spend(self.now, cost, || put_right(&why))
     }
 
     /// Whether this pass got further in the stages than any other pass since the last edit.
@@ -216,6 +304,16 @@ impl Pass {
     pub(super) fn calm_at(&self) -> Option<Duration> {
         self.memory.breaker.until_calm(self.now)
     }
+}
+
+/// Whether a message has all of the one before it, and more around it. A list of items, as of children that are not ready, may have more
+/// items.
+fn quotes(message: &str, before: &str) -> bool {
+    let listed = |text: &str| format!("; {text}; ");
+    !before.is_empty()
+        && message.len() > before.len()
+        && message.contains(before)
+        && !listed(message).contains(&listed(before))
 }
 
 fn put_right(why: &str) -> String {

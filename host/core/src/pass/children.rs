@@ -91,17 +91,21 @@ impl Pass {
     ///
     /// A root that a watch has just brought is not read, nor is the root for a child that the last answer did not have.
     fn is_root_in_doubt(&self, answer: &Answer, due: &[(usize, Option<String>)]) -> bool {
-        let had_been_there = |reference: &ObjectRef| match &self.memory.memo {
-            Some(memo) => memo.wants(&Key::from(reference)),
-            None => self.was_answered(),
-        };
         let created = due.iter().filter(|(_, uid)| uid.is_none());
         let mut created = created.filter_map(|(index, _)| answer.allowed.children().get(*index));
         // A child that is refused never existed.
         let is_refused =
             |child: &AllowedChild| self.memory.refusals.against(child.reference(), child.desired()).is_some();
         self.is_root_unconfirmed()
-            || created.any(|child| had_been_there(child.reference()) && !is_refused(child))
+            || created.any(|child| self.had_been_there(child.reference()) && !is_refused(child))
+    }
+
+    /// Whether an earlier answer had a child that is about to be created, as far as is known.
+    pub(super) fn had_been_there(&self, reference: &ObjectRef) -> bool {
+        match &self.memory.memo {
+            Some(memo) => memo.wants(&Key::from(reference)),
+            None => self.was_answered(),
+        }
     }
 
     /// Decides the open children of a stage, either those that pod templates refer to or the others. Returns the children to apply, each

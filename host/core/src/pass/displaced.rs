@@ -4,6 +4,9 @@
 //! Before such a child is applied, the host takes over the changed item by a change of managed fields, so that the apply removes it. It
 //! does so again if the API server does not accept our item beside the other. Taking over changes nothing else, so a pass may stop at
 //! any point in between.
+//!
+//! In the same way the host gives up the number of replicas that an answer no longer has. Otherwise the API server would set it to 1 on
+//! the way to what an autoscaler makes of it.
 
 use serde_json::Value;
 
@@ -52,8 +55,17 @@ impl Pass {
             })
     }
 
-    /// Marks those of the children that are about to be applied in which somebody's items may stand in the place of ours. Whether
-    /// there are any.
+    /// Whether the next apply of a child would take its number of replicas away, which we own.
+    fn gives_up_replicas(&self, child: &AllowedChild) -> bool {
+        managed::gives_up_replicas(child.object())
+            && self
+                .live
+                .get(&Key::from(child.reference()))
+                .is_some_and(|live| self.owns(live) && live.owns_replicas)
+    }
+
+    /// Marks those of the children that are about to be applied in which somebody's items may stand in the place of ours, or whose number
+    /// of replicas is given up. Whether there are any.
     pub(super) fn suspect_displaced(&self, answer: &mut Answer, due: &[(usize, Option<String>)]) -> bool {
         let mut any = false;
         for (index, _) in due {
@@ -63,7 +75,7 @@ impl Pass {
                 ChildState::Looked(attempts) => *attempts,
                 _ => 0,
             };
-            if self.may_be_displaced(child) {
+            if self.may_be_displaced(child) || self.gives_up_replicas(child) {
                 *state = ChildState::Displaced(Suspicion { attempts, ..Suspicion::default() });
                 any = true;
             }
@@ -113,8 +125,13 @@ impl Pass {
                         let seen = Observed::of(live, &self.binding.field_manager, false);
                         self.owns(&seen) && !seen.deleting
                     });
+                    let manager = &self.binding.field_manager;
                     let claim = ours.and_then(|live| {
-                        Claim::of(child, &live, &self.binding.field_manager, &suspicion.refused)
+                        if self.gives_up_replicas(child) {
+                            Claim::without_replicas(child, &live, manager)
+                        } else {
+                            Claim::of(child, &live, manager, &suspicion.refused)
+                        }
                     });
                     if let Some(claim) = claim {
                         claiming.push(*index);

@@ -68,9 +68,9 @@ struct HoldsFor {
 }
 
 /// Half of a SHA-256. Nobody who could choose the hashed values would gain by a collision.
-type Short = [u8; 16];
+pub(super) type Short = [u8; 16];
 
-fn short(parts: &[&[u8]]) -> Short {
+pub(super) fn short(parts: &[&[u8]]) -> Short {
     let hash = hash_parts(parts);
     let mut short = Short::default();
     short.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
@@ -195,7 +195,7 @@ impl Memo {
     }
 }
 
-fn key_hash(key: &Key) -> Short {
+pub(super) fn key_hash(key: &Key) -> Short {
     let namespace = key.namespace.as_deref().unwrap_or_default();
     short(&[key.group.as_bytes(), key.kind.as_bytes(), namespace.as_bytes(), key.name.as_bytes()])
 }
@@ -289,6 +289,7 @@ impl RootMemory {
             + self.settling.iter().map(Settling::bytes).sum::<usize>()
             + self.patched.iter().map(|(entry, _)| size_of::<(ObjectRef, [u8; 32])>() + entry.name.len()).sum::<usize>()
             + self.evicted.bytes()
+            + self.breaker.bytes()
             + self.warned.as_ref().map_or(0, |warned| size_of::<(String, String)>() + warned.1.len())
     }
 }

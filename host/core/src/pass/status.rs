@@ -125,7 +125,7 @@ impl Pass {
                 self.wake.after(wait);
                 return Flow::To(Phase::Over);
             }
-            if self.charge_status() {
+            if self.charge_status(&due.status) {
                 slowed = true;
                 due = self.due_status();
             }

@@ -73,8 +73,9 @@ impl fmt::Debug for Apply {
     }
 }
 
-/// A patch that takes over list items which have replaced ours in a child. It changes only managed fields, and only if the child is
-/// still as it was read. The apply after it removes the items.
+/// A patch that takes over list items which have replaced ours in a child, so that the apply after it removes them; or one that gives up
+/// the number of replicas, so that the apply after it leaves the number as it is. It changes only managed fields, and only if the child
+/// is still as it was read.
 #[derive(Clone, Debug)]
 pub struct Claim {
     reference: ObjectRef,
@@ -86,6 +87,15 @@ impl Claim {
     /// The claim on the items of a child as it was read, if there are any. `refused` are the paths that the API server did not accept.
     pub(super) fn of(child: &AllowedChild, live: &Value, manager: &str, refused: &[String]) -> Option<Self> {
         let fields = managed::with_displaced_items(live, manager, child.object(), refused)?;
+        Self::fields(child, live, manager, &fields)
+    }
+
+    /// Gives up the number of replicas of a child as it was read, if it is ours.
+    pub(super) fn without_replicas(child: &AllowedChild, live: &Value, manager: &str) -> Option<Self> {
+        Self::fields(child, live, manager, &managed::without_replicas(live, manager)?)
+    }
+
+    fn fields(child: &AllowedChild, live: &Value, manager: &str, fields: &[Value]) -> Option<Self> {
         let metadata = live.get("metadata")?;
         let patch = json!([
             {"op": "test", "path": "/metadata/uid", "value": metadata.get("uid")?},

@@ -145,8 +145,15 @@ pub fn changes_of(
     let mut children = Vec::with_capacity(wanted.len() + previewed.doomed.len());
     for (child, fate) in wanted.iter().zip(&previewed.children) {
         let found = live(child.reference());
-        let entry = found.and_then(|found| managed::entry(found, &binding.field_manager, None));
-        children.push(change(child.reference(), fate, found, child.object(), entry, mask, render));
+        let sent = child.object();
+        // The number of replicas is given up before the apply, and stays.
+        let given_up = found
+            .filter(|_| managed::gives_up_replicas(sent))
+            .and_then(|found| managed::without_replicas(found, &binding.field_manager))
+            .map(|fields| serde_json::json!({"metadata": {"managedFields": fields}}));
+        let entry = given_up.as_ref().or(found);
+        let entry = entry.and_then(|found| managed::entry(found, &binding.field_manager, None));
+        children.push(change(child.reference(), fate, found, sent, entry, mask, render));
     }
     for reference in &previewed.doomed {
         let before = live(reference).map(|found| shown(found, mask));

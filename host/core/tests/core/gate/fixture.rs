@@ -53,7 +53,8 @@ pub(crate) const FORBIDDEN: [(&str, &str); 14] = [
 pub(crate) fn root() -> Value {
     json!({
         "apiVersion": "example.com/v1", "kind": "Shop",
-        "metadata": {"name": "shop", "namespace": "shops", "uid": "root-uid", "generation": 1},
+        "metadata": {"name": "shop", "namespace": "shops", "uid": "root-uid", "generation": 1,
+            "ownerReferences": [{"apiVersion": "example.com/v1", "kind": "Mall", "name": "mall", "uid": "mall-uid"}]},
         "spec": {"credentials": [{"name": "by-root"}]},
     })
 }

@@ -113,6 +113,21 @@ fn forms() -> Vec<Row> {
             json!({"id": "twin", "object": twin}),
         ),
         row(CHILD_STATUS_FORBIDDEN, &at(".status"), web, "/children/0/object/status", json!({"replicas": 1})),
+        // In whatever version: the API server has one object of that name.
+        row(
+            CHILD_IS_ROOT,
+            "children[5].object.metadata.name",
+            "Shop \"shop\"",
+            "/children/-",
+            json!({"id": "self", "object": {"apiVersion": "example.com/v2", "kind": "Shop", "metadata": {"name": "shop"}}}),
+        ),
+        row(
+            CHILD_IS_ROOT,
+            "children[5].object.metadata.name",
+            "Mall \"mall\"",
+            "/children/-",
+            json!({"id": "owner", "object": {"apiVersion": "example.com/v1", "kind": "Mall", "metadata": {"name": "mall"}}}),
+        ),
         row(
             NAMESPACE_FORBIDDEN,
             &at(".metadata.namespace"),

@@ -5,8 +5,8 @@ use pintle_wit::{Cause, Child, Response};
 use serde_json::{Value, json};
 
 use crate::pass::{
-    api::{Fault, error},
-    world::{World, answer, config_map, no, reference, service, yes},
+    api::{Fault, error, no_reply},
+    world::{World, answer, config_map, deployment, no, reference, service, yes},
 };
 
 /// A Service with a list that is keyed by port.
@@ -178,4 +178,40 @@ fn a_child_is_inspected_although_the_name_of_another_is_looked_at_first() {
     let run = world.pass(&both);
     assert!(run.steps.iter().any(|step| step == "claim Service web"), "{:?}", run.steps);
     assert!(run.done.ready, "{}", world.status());
+}
+
+/// A Deployment with this number of replicas, or with whatever number somebody else gives it.
+fn web(replicas: Option<u32>) -> Response {
+    let mut web = deployment("web", &[]);
+    web["spec"].as_object_mut().unwrap().remove("replicas");
+    if let Some(replicas) = replicas {
+        web["spec"]["replicas"] = json!(replicas);
+    }
+    answer(vec![web])
+}
+
+#[test]
+fn replicas_that_an_answer_leaves_to_an_autoscaler_stay_on_the_way_and_are_not_fought_over() {
+    let live = |world: &World| world.live("Deployment", "web").unwrap()["spec"]["replicas"].clone();
+    // The host may die between the two writes.
+    for dies in [false, true] {
+        let mut world = World::new();
+        world.settle(&web(Some(3)));
+        world.edit_root("metadata.generation", json!(2));
+        if dies {
+            world.api.fail("apply Deployment web", Fault::Refuse(no_reply()));
+        }
+        let run = world.pass(&web(None));
+        let expected = ["call", "inspect Deployment web", "claim Deployment web", "update Deployment web"];
+        assert_eq!(run.steps[..if dies { 3 } else { 4 }], expected[..if dies { 3 } else { 4 }]);
+        if dies {
+            world.restart();
+        }
+        world.settle(&web(None));
+        assert_eq!(live(&world), 3, "dies: {dies}");
+        world.api.edit(&reference("Deployment", "web"), "spec.replicas", json!(5));
+        let run = world.pass(&web(None));
+        assert!(!run.steps.iter().any(|step| step.starts_with("update")), "{:?}", run.steps);
+        assert_eq!(live(&world), 5);
+    }
 }

@@ -105,6 +105,18 @@ fn a_suspended_root_and_one_that_is_going_stay_as_they_are() {
 }
 
 #[test]
+fn a_number_of_replicas_that_is_left_out_stays_and_is_no_change() {
+    let with = deployment("app", &[]);
+    let mut without = with.clone();
+    without["spec"].as_object_mut().unwrap().remove("replicas");
+    let world = settled(&answer(vec![with]));
+    let (previewed, root) = preview(&world, &Ok(answer(vec![without])));
+    let paths: Vec<String> =
+        said(&world, &previewed, &root).children[0].fields.iter().map(|field| field.path.clone()).collect();
+    assert_eq!(paths, ["metadata.annotations[pintle.dev/desired]"]);
+}
+
+#[test]
 fn a_stage_that_would_wait_is_shown_all_the_same() {
     let mut later = answer(vec![deployment("app", &[]), config_map("page", "a")]);
     later.children[1].stage = 1;

@@ -393,8 +393,8 @@ mod tests {
     #[test]
     fn what_the_api_server_takes_fits() {
         let resources = json!({"limits": {"cpu": 1, "memory": "64Mi"}});
-        let container = json!({"name": "a", "resources": resources, "env": [{"name": "A", "value": null}]});
-        let template = json!({"metadata": {"labels": {"a.b/c": "d"}}, "spec": {"containers": [container]}});
+        let whole = json!({"name": "a", "resources": resources, "env": [{"name": "A", "value": null}]});
+        let template = json!({"metadata": {"labels": {"a.b/c": "d"}}, "spec": {"containers": [whole]}});
         let strategy = json!({"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 1}});
         let object = deployment(json!({"template": template, "strategy": strategy}));
         assert_eq!(said(&object), "fits");

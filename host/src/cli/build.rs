@@ -115,9 +115,12 @@ impl Build {
     }
 }
 
+/// What the API server would refuse of a document.
+type Admission = fn(&Value) -> Vec<Cause>;
+
 /// Fails if the API server would refuse a schema that was generated into this folder, and names the places.
 fn admit(folder: &Path) -> Result<(), Problem> {
-    let files: [(&str, fn(&Value) -> Vec<Cause>); 2] =
+    let files: [(&str, Admission); 2] =
         [("crd.yaml", admission::crd), ("config.schema.json", admission::config)];
     let mut refused = Vec::new();
     for (file, causes) in files {

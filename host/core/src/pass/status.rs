@@ -234,6 +234,7 @@ impl Pass {
             || self.unsure.is_some()
             || self.records.written
             || self.counts.changed_children()
+            || self.is_to_be_made_up_for()
             || self.has_open_evictions()
             || self.ready && !was_ready(&self.root);
         let since = Duration::try_from(self.now.duration_since(written)).ok()?;

@@ -205,12 +205,16 @@ fn is_base64(text: &str) -> bool {
     text.is_empty() || Format::Byte.has(&text)
 }
 
+/// Fields that the schemas of built-in kinds require of items, and that the API server takes as empty: the value of a header or a sysctl, the
+/// preference of an affinity that matches all nodes, and what a CRD says of a version.
+const MAY_BE_MISSING: [&str; 4] = ["preference", "served", "storage", "value"];
+
 /// The first field that an item of a list needs and does not have.
 fn missing<'a>(list: Shape<'a>, item: &Map<String, Value>, is_patch: bool) -> Option<&'a str> {
     let required = list.items().get("required").and_then(Value::as_array);
     let is_needed = |name: &&str| match list.list() {
         List::Map(keys) if is_patch => keys.contains(name),
-        _ => true,
+        _ => !MAY_BE_MISSING.contains(name),
     };
     let mut needed = required.into_iter().flatten().filter_map(Value::as_str).filter(is_needed);
     needed.find(|name| item.get(*name).is_none_or(Value::is_null))
@@ -404,6 +408,7 @@ mod tests {
         for fits in [
             container("resources", json!({"limits": limits})),
             container("ports", both),
+            container("readinessProbe", json!({"httpGet": {"port": 80, "httpHeaders": [{"name": "A"}]}})),
             service(json!({"port": 80, "targetPort": 8080})),
             service(json!({"port": 80.0, "targetPort": "http"})),
             with_data("Secret", "data", json!({"a": "", "b": "c2Vj\ncmV0\n", "c": null})),

@@ -3,10 +3,13 @@
 //! Whenever somebody else changes a field that we own, the field leaves our entry in `metadata.managedFields`. So our entry covers every
 //! leaf that we sent exactly as long as nothing has drifted. This needs no schema and no stored state. Fields that others set besides
 //! ours do not count.
+//!
+//! One entry says less: a map without parts. It is owned as a whole, or its schema does not declare its fields, and all that we sent below
+//! it was changed or deleted. So of such a map in a custom resource the live values are compared with what was sent.
 
 mod displaced;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::object;
 pub use displaced::{lacks_an_item, with_displaced_items, without_replicas};
@@ -26,11 +29,52 @@ pub fn entry<'a>(object: &'a Value, manager: &str, subresource: Option<&str>) ->
         .get("fieldsV1")
 }
 
+/// The step to a value in an entry of [`with_values`]. No path in managed fields has such a step.
+const VALUE: &str = "=";
+
+/// Our entry of a live object, with the live values of every map that it has without parts, for [`covers`]. Only of a custom resource: in
+/// other objects the API server writes values in its own way, and leaves out what is empty.
+pub fn with_values(entry: &Value, live: &Value) -> Value {
+    let mut entry = entry.clone();
+    if is_custom(object::kind(live).group()) {
+        add_values(&mut entry, live);
+    }
+    entry
+}
+
+/// Whether a group has custom resources. The groups of Kubernetes have no dot, or end in `.k8s.io`, where few CRDs are.
+fn is_custom(group: &str) -> bool {
+    group.contains('.') && !group.ends_with(".k8s.io")
+}
+
+fn add_values(entry: &mut Value, live: &Value) {
+    for (step, below) in entry.as_object_mut().into_iter().flatten() {
+        let live = match step.strip_prefix("k:") {
+            Some(keys) => items(live).iter().find(|item| is_item(keys, item)),
+            None => step.strip_prefix("f:").and_then(|name| live.get(name)),
+        };
+        match live {
+            Some(live) if live.is_object() && is_leaf(below) => *below = values(live),
+            Some(live) => add_values(below, live),
+            None => {}
+        }
+    }
+}
+
+fn values(live: &Value) -> Value {
+    let Some(fields) = live.as_object() else { return json!({VALUE: live}) };
+    let mut parts: Map<String, Value> =
+        fields.iter().map(|(name, value)| (format!("f:{name}"), values(value))).collect();
+    // An empty map has none of the fields that were sent.
+    parts.insert(".".into(), json!({}));
+    Value::Object(parts)
+}
+
 /// The parts of metadata that identify the object.
 pub(crate) const NAMING: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
-/// Whether `entry` (a fieldsV1 document) covers every leaf of `object` as it was sent. `apiVersion`, `kind`, and the parts of
-/// metadata that name an object are never in managed fields.
+/// Whether `entry` (a fieldsV1 document, or one [`with_values`]) covers every leaf of `object` as it was sent. `apiVersion`, `kind`, and
+/// the parts of metadata that name an object are never in managed fields.
 pub fn covers(entry: &Value, object: &Value) -> bool {
     let Some(fields) = object.as_object() else { return false };
     fields.iter().all(|(key, value)| match key.as_str() {
@@ -115,6 +159,9 @@ pub fn owns_nothing_beyond(entry: &Value, sent: &Value) -> bool {
 }
 
 fn covers_value(entry: &Value, value: &Value) -> bool {
+    if let Some(live) = entry.get(VALUE) {
+        return value.is_null() || displaced::shows(live, value);
+    }
     if is_leaf(entry) {
         return true;
     }
@@ -286,6 +333,49 @@ mod tests {
     fn a_null_that_is_sent_again_is_nothing_left_over() {
         assert!(owns_nothing_beyond(&json!({"f:a": {}}), &json!({"a": null})));
         assert!(!owns_nothing_beyond(&json!({"f:a": {"f:b": {}}}), &json!({"a": null})));
+    }
+
+    /// What an API server 1.36 records if everything below a map of which it does not know the fields is changed by somebody else: the map
+    /// itself, as of a map that is one value.
+    #[test]
+    fn of_a_map_whose_fields_nobody_declares_the_values_are_compared() {
+        let sent = json!({"b": 1.0, "c": {"d": "x"}, "l": [{"n": 1}], "none": null, "empty": []});
+        let is_covered = |api_version: &str, sent: &Value, live: Value| {
+            let object = json!({"apiVersion": api_version, "kind": "X", "spec": {"a": sent}});
+            let live = json!({"apiVersion": api_version, "kind": "X", "spec": {"a": live}});
+            let entry = with_values(&json!({"f:spec": {"f:a": {}}}), &live);
+            assert_eq!(lost(&entry, &object).is_none(), covers(&entry, &object));
+            covers(&entry, &object)
+        };
+        let custom = "charts.example.com/v1";
+        for live in [
+            json!({"b": 1, "c": {"d": "x"}, "l": [{"n": 1}], "empty": []}),
+            json!({"b": 1, "c": {"d": "x", "default": true}, "l": [{"n": 1, "default": true}], "theirs": 1}),
+        ] {
+            assert!(is_covered(custom, &sent, live.clone()), "{live}");
+        }
+        for live in [
+            json!({}),
+            json!({"b": 1}),
+            json!({"b": 2, "c": {"d": "x"}, "l": [{"n": 1}]}),
+            json!({"b": 1, "c": {"d": "y"}, "l": [{"n": 1}]}),
+            json!({"b": 1, "c": {}, "l": [{"n": 1}]}),
+            json!({"b": 1, "c": "x", "l": [{"n": 1}]}),
+            json!({"b": 1, "c": {"d": "x"}, "l": [{"n": 2}]}),
+            json!({"b": 1, "c": {"d": "x"}, "l": [{"n": 1}, {"n": 2}]}),
+        ] {
+            assert!(!is_covered(custom, &sent, live.clone()), "{live}");
+        }
+        assert!(is_covered(custom, &json!({}), json!({"theirs": 1})));
+        assert!(is_covered("networking.k8s.io/v1", &json!({"matchLabels": {}}), json!({})));
+        assert!(is_covered("v1", &json!({"size": "1024Mi"}), json!({"size": "1Gi"})));
+
+        let object = json!({"apiVersion": custom, "kind": "X", "spec": {"items": [{"name": "n", "a": {"b": {"c": 1}}}]}});
+        let entry = json!({"f:spec": {"f:items": {"k:{\"name\":\"n\"}": {".": {}, "f:name": {}, "f:a": {".": {}, "f:b": {}}}}}});
+        assert!(covers(&with_values(&entry, &object), &object));
+        let mut live = object.clone();
+        live["spec"]["items"][0]["a"]["b"]["c"] = json!(2);
+        assert!(!covers(&with_values(&entry, &live), &object), "in an item of a list, too");
     }
 
     #[test]

@@ -43,7 +43,8 @@ pub struct Observed {
     pub adopt: Option<String>,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// Our entry of its managed fields, until a pass has judged it. After that, the hash and the verdict are enough.
+    /// Our entry of its managed fields, as [`managed::with_values`] gives it, until a pass has judged it. After that, the hash and the
+    /// verdict are enough.
     pub entry: Option<Value>,
     /// The hash of that entry.
     pub entry_hash: [u8; 32],
@@ -73,8 +74,9 @@ impl Observed {
             let text = object::text(live, &["metadata", "annotations", key]);
             text.filter(|text| text.len() <= TEXT_BYTES_MAX).map(Into::into)
         };
-        let entry = managed::entry(live, manager, None).cloned();
-        let labels = entry.as_ref().and_then(|entry| object::at(entry, &["f:metadata", "f:labels"]));
+        let owned = managed::entry(live, manager, None);
+        let labels = owned.and_then(|owned| object::at(owned, &["f:metadata", "f:labels"]));
+        let entry = owned.map(|owned| managed::with_values(owned, live));
         Self {
             reference: object::reference(live),
             uid: object::uid(live).into(),
@@ -90,7 +92,7 @@ impl Observed {
             covered: false,
             owns_root_label: labels
                 .is_some_and(|labels| labels.get(format!("f:{}", names::LABEL_ROOT)).is_some()),
-            owns_replicas: entry.as_ref().is_some_and(managed::owns_replicas),
+            owns_replicas: owned.is_some_and(managed::owns_replicas),
             scaler: managed::scaler(live).map(Into::into),
             entry,
             last_writer: managed::last_writer(live, manager).map(Into::into),

@@ -7,7 +7,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{covers_value, is_item, items};
+use super::{VALUE, covers_value, is_item, is_leaf, items};
+use crate::number;
 
 /// How many fields besides its key an item must have in common with ours to count as ours with another key. An unrelated item could have
 /// one field in common by chance (for instance an environment variable that is also "true").
@@ -20,7 +21,7 @@ pub fn lacks_an_item(entry: Option<&Value>, sent: &Value) -> bool {
             let below = entry.and_then(|entry| entry.get(format!("f:{key}")));
             match below {
                 // The list is owned as a whole.
-                Some(Value::Object(parts)) if parts.is_empty() => false,
+                Some(below) if is_leaf(below) || below.get(VALUE).is_some() => false,
                 below => lacks_an_item(below, value),
             }
         }),
@@ -181,15 +182,22 @@ fn is_same_but_for(keys: &str, sent: &Value, found: &Value) -> bool {
     common.is_some_and(|common| common >= COMMON_MIN)
 }
 
-/// How many leaves were sent, when all of them are found.
+/// Whether a live value has all that was sent: fields that were added to it, also in the items of a list, do not count.
+pub(super) fn shows(live: &Value, sent: &Value) -> bool {
+    common_leaves(sent, live).is_some()
+}
+
+/// How many leaves were sent, when all of them are found. A null sets nothing.
 fn common_leaves(sent: &Value, found: &Value) -> Option<usize> {
     match (sent, found) {
-        (Value::Object(sent), Value::Object(found)) => {
-            sent.iter().try_fold(0, |sum, (key, value)| Some(sum + common_leaves(value, found.get(key)?)?))
-        }
+        (Value::Object(sent), Value::Object(found)) => sent
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .try_fold(0, |sum, (key, value)| Some(sum + common_leaves(value, found.get(key)?)?)),
         (Value::Array(sent), Value::Array(found)) if sent.len() == found.len() => {
             sent.iter().zip(found).try_fold(0, |sum, (sent, found)| Some(sum + common_leaves(sent, found)?))
         }
+        (Value::Number(sent), Value::Number(found)) => number::is_same(sent, found).then_some(1),
         (sent, found) => (sent == found).then_some(1),
     }
 }

@@ -35,32 +35,54 @@ pub fn painted(code: &str, text: &str) -> String {
 
 /// The guests that reconcile.
 pub const GUESTS: [Guest; 3] = [
-    Guest { name: "darkroom", module: "darkroom-0.1.0", crd: "darkrooms.deployments.example.com" },
-    Guest { name: "webserver", module: "webserver-0.1.0", crd: "webservers.my.domain" },
-    Guest { name: "configmonitor", module: "configmonitor-0.1.0", crd: "configmonitors.magalix.com" },
+    Guest {
+        name: "darkroom",
+        folder: "guest-darkroom",
+        module: "darkroom-0.1.0",
+        crd: "darkrooms.deployments.example.com",
+        reconciler: "deploy/samples/reconciler-darkroom.yaml",
+    },
+    Guest {
+        name: "webserver",
+        folder: "guest-webserver",
+        module: "webserver-0.1.0",
+        crd: "webservers.my.domain",
+        reconciler: "deploy/samples/reconciler-webserver.yaml",
+    },
+    Guest {
+        name: "configmonitor",
+        folder: "guest-configmonitor",
+        module: "configmonitor-0.1.0",
+        crd: "configmonitors.magalix.com",
+        reconciler: "deploy/samples/reconciler-configmonitor.yaml",
+    },
 ];
 
 /// What every scenario has besides them: a root of its kind says itself which children it has.
-pub const RAW: Guest = Guest { name: "raw", module: "raw-0.1.0", crd: "raws.raw.example.com" };
+pub const RAW: Guest = Guest {
+    name: "raw",
+    folder: "host/tests/raw",
+    module: "raw-0.1.0",
+    crd: "raws.raw.example.com",
+    reconciler: "host/tests/raw/reconciler.yaml",
+};
 
 /// A guest of this repository that reconciles.
 #[derive(Clone, Copy, Debug)]
 pub struct Guest {
-    /// Its name: in its manifest, as a file in `target/guests`, and as a Reconciler in `deploy/samples`.
+    /// Its name: in its manifest, as a file in `target/guests`, and as a Reconciler.
     pub name: &'static str,
-    /// The Module in its sample Reconciler.
+    /// Its folder.
+    pub folder: &'static str,
+    /// The Module in its Reconciler.
     pub module: &'static str,
     /// The name of its CRD.
     pub crd: &'static str,
+    /// The file of its Reconciler.
+    pub reconciler: &'static str,
 }
 
 impl Guest {
-    /// Its folder.
-    pub fn folder(&self) -> String {
-        let begin = if self.is_for_tests() { "host/tests/" } else { "guest-" };
-        format!("{begin}{}", self.name)
-    }
-
     /// Its CRD, as users install it.
     pub fn deployed_crd(&self) -> String {
         format!("deploy/crds/{}.yaml", self.crd)
@@ -69,19 +91,6 @@ impl Guest {
     /// The role that the host needs for it.
     pub fn role(&self) -> String {
         format!("deploy/rbac/{}.yaml", self.name)
-    }
-
-    /// Its sample Reconciler.
-    pub fn reconciler(&self) -> String {
-        if self.is_for_tests() {
-            format!("{}/reconciler.yaml", self.folder())
-        } else {
-            format!("deploy/samples/reconciler-{}.yaml", self.name)
-        }
-    }
-
-    fn is_for_tests(&self) -> bool {
-        self.name == RAW.name
     }
 }
 
@@ -98,12 +107,12 @@ mod tests {
         let with_cases = folders.filter(|entry| entry.path().join("cases").exists());
         let names: BTreeSet<String> =
             with_cases.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        assert_eq!(names, GUESTS.iter().map(Guest::folder).collect());
+        assert_eq!(names, GUESTS.iter().map(|guest| guest.folder.to_owned()).collect());
         for guest in GUESTS {
-            for file in [guest.deployed_crd(), guest.role(), guest.reconciler()] {
+            for file in [guest.deployed_crd(), guest.role(), guest.reconciler.to_owned()] {
                 assert!(root.join(&file).is_file(), "{file}");
             }
-            let sample = fs::read_to_string(root.join(guest.reconciler())).unwrap();
+            let sample = fs::read_to_string(root.join(guest.reconciler)).unwrap();
             assert!(sample.contains(guest.module), "{sample}");
         }
     }

@@ -225,7 +225,7 @@ fn golden_cases(flags: &Flags) -> Result<()> {
     let pintle = build::pintle()?;
     GUESTS.iter().try_for_each(|guest| {
         let module = target().join("guests").join(format!("{}.wasm", guest.name));
-        let cases = root().join(guest.folder()).join("cases");
+        let cases = root().join(guest.folder).join("cases");
         flags.run(program(&pintle, [Path::new("test"), &module, &cases]))
     })
 }

@@ -12,7 +12,7 @@ mod displaced;
 use serde_json::{Map, Value, json};
 
 use crate::object;
-pub use displaced::{lacks_an_item, with_displaced_items, without_replicas};
+pub use displaced::{giving_up_replicas, lacks_an_item, with_displaced_items, without_replicas};
 
 /// The part of `metadata.managedFields` that is ours: the `fieldsV1` of the Apply entry of `manager`, on the object itself
 /// (`subresource` `None`) or on a subresource.

@@ -146,9 +146,7 @@ fn misfit(shape: Shape<'_>, value: &Value, path: &mut String, is_patch: bool) ->
                     step(path, name);
                     return Some(Unfit::Value(format!("{name} is missing")));
                 }
-                // Its first two letters are the kind of the step.
-                let key = shape.item_step(item).and_then(|key| key.get(2..).map(ToOwned::to_owned));
-                if let Some(key) = key.filter(|key| !keys.insert(key.clone())) {
+                if let Some(key) = shape.item_key(item).filter(|key| !keys.insert(key.clone())) {
                     return Some(Unfit::Value(format!("the list has {key} twice")));
                 }
                 path.truncate(before);

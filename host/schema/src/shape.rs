@@ -128,12 +128,17 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// The step of a path that leads to an item of a list. `None` if the list is atomic, or the item has none of the fields that identify
-    /// it.
+    /// The step of a path that leads to an item of a list, as [`item_key`](Self::item_key) identifies it.
     pub fn item_step(self, item: &Value) -> Option<String> {
+        let sort = if self.list() == List::Set { "v" } else { "k" };
+        self.item_key(item).map(|key| format!("{sort}:{key}"))
+    }
+
+    /// What identifies an item of a list, as JSON. `None` if the list is atomic, or the item has none of the fields that identify it.
+    pub fn item_key(self, item: &Value) -> Option<String> {
         match self.list() {
             List::Atomic => None,
-            List::Set => Some(format!("v:{item}")),
+            List::Set => Some(item.to_string()),
             List::Map(keys) => {
                 let mut found = serde_json::Map::new();
                 for key in keys {
@@ -143,7 +148,7 @@ impl<'a> Shape<'a> {
                         found.insert(key.into(), value.clone());
                     }
                 }
-                (!found.is_empty()).then(|| format!("k:{}", Value::Object(found)))
+                (!found.is_empty()).then(|| Value::Object(found).to_string())
             }
         }
     }

@@ -108,7 +108,7 @@ pub(crate) async fn push_guests(real: &Real<'_>) -> anyhow::Result<()> {
         }
     }
     for guest in &guests {
-        hang(&guest.reconciler(), real).await?;
+        hang(guest.reconciler, real).await?;
     }
     for guest in &guests {
         let ready = real.wait_until_ready(&reconciler(guest.name)).await;

@@ -212,10 +212,8 @@ fn the_crds_are_those_of_the_types() {
     let mut types = api::crds();
     types.sort_by_key(|crd| name(crd).to_owned());
     assert!(crds_of("install.yaml") == types, "deploy/install.yaml is stale; run: cargo xtask gen");
-    let mut guests: Vec<Value> = GUESTS
-        .iter()
-        .flat_map(|guest| objects(&repository().join(guest.folder()).join("crd.yaml")))
-        .collect();
+    let mut guests: Vec<Value> =
+        GUESTS.iter().flat_map(|guest| objects(&repository().join(guest.folder).join("crd.yaml"))).collect();
     guests.sort_by_key(|crd| name(crd).to_owned());
     assert!(crds_of("crds/") == guests, "deploy/crds is stale; run: cargo xtask gen");
 }
@@ -226,7 +224,7 @@ fn the_samples_grant_no_more_than_their_guests_roles_allow() {
         if kind == "Ingress" { "ingresses".to_owned() } else { format!("{}s", kind.to_lowercase()) }
     };
     for guest in GUESTS {
-        let reconciler = objects(&repository().join(guest.reconciler())).remove(0);
+        let reconciler = objects(&repository().join(guest.reconciler)).remove(0);
         let role = objects(&repository().join(guest.role())).remove(0);
         let typed: api::ReconcilerSpec = serde_json::from_value(reconciler["spec"].clone()).unwrap();
         typed.supported().unwrap();

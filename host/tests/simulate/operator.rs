@@ -50,7 +50,7 @@ fn setting(guests: &[&str]) -> anyhow::Result<Setting> {
     let engine = offline::engine()?;
     for guest in GUESTS.into_iter().chain([RAW]).filter(|guest| guests.contains(&guest.name)) {
         let name = guest.name;
-        crds.extend(read(&format!("{}/crd.yaml", guest.folder()))?);
+        crds.extend(read(&format!("{}/crd.yaml", guest.folder))?);
         let bytes = modules::resolve(&ModuleFile::of_guest(name))?;
         let module = engine.load(&bytes, None).map_err(|failure| anyhow::anyhow!("{name}: {failure}"))?;
         let manifest = module.guest().context("it reconciles")?.manifest_text().to_owned();
@@ -61,7 +61,7 @@ fn setting(guests: &[&str]) -> anyhow::Result<Setting> {
             (format!("swap-allocates-{name}"), fixtures::allocates(&manifest)),
         ]);
         modules.push((guest.module.to_owned(), bytes));
-        objects.extend(read(&guest.reconciler())?);
+        objects.extend(read(guest.reconciler)?);
     }
     Setting::new(&crds, &modules, &spares, &objects)
 }

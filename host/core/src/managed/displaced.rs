@@ -83,16 +83,23 @@ pub fn with_displaced_items(
     Some(entries)
 }
 
-/// The managed fields of `live` without our ownership of the number of replicas, or none if we do not own it. An apply that leaves the
-/// number out then leaves it as it is.
-pub fn without_replicas(live: &Value, manager: &str) -> Option<Vec<Value>> {
+/// An entry without the number of replicas, or none if it does not own that. An apply that leaves the number out then leaves it as it is.
+pub fn without_replicas(entry: &Value) -> Option<Value> {
+    let mut entry = entry.clone();
+    take(&mut entry, &["f:spec".into(), "f:replicas".into()])?;
+    Some(entry)
+}
+
+/// The managed fields of `live` with our entry [`without_replicas`], or none if we do not own the number of replicas.
+pub fn giving_up_replicas(live: &Value, manager: &str) -> Option<Vec<Value>> {
     let mut entries = live.get("metadata")?.get("managedFields")?.as_array()?.clone();
     let ours = entries.iter_mut().find(|entry| {
         text(entry, "manager") == manager
             && text(entry, "operation") == "Apply"
             && text(entry, "subresource").is_empty()
     })?;
-    take(ours.get_mut("fieldsV1")?, &["f:spec".into(), "f:replicas".into()])?;
+    let entry = ours.get_mut("fieldsV1")?;
+    *entry = without_replicas(entry)?;
     Some(entries)
 }
 

@@ -7,7 +7,7 @@
 //! The garbage collector also removes owner references, when somebody deletes a root and wants its children to stay. An owner reference
 //! that is put back at that moment would get the children deleted. So the root is read live before an owner reference is set.
 
-use super::{Pass, answer::is_as_wanted, refusals::StandingRefusal};
+use super::{Pass, answer::is_as_wanted, blockers::kubectl, refusals::StandingRefusal};
 use crate::{gate::AllowedChild, object, observed::Observed, reasons};
 
 impl Pass {
@@ -28,12 +28,8 @@ impl Pass {
             (Some(name), _) => format!("it is controlled by {name}"),
             (None, Some(uid)) => format!("it is controlled by the object with uid {uid}"),
             (None, None) => format!(
-                "nothing controls it; to let this root take it over within a minute: kubectl annotate {} {} pintle.dev/adopt={}",
-                reference.kind.to_lowercase(),
-                reference
-                    .namespace
-                    .as_ref()
-                    .map_or_else(|| reference.name.clone(), |ns| format!("-n {ns} {}", reference.name)),
+                "nothing controls it; to let this root take it over within a minute: {} pintle.dev/adopt={}",
+                kubectl("annotate", reference),
                 self.uid()
             ),
         };

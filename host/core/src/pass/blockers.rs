@@ -172,7 +172,7 @@ impl Pass {
 }
 
 /// A command about one object. The kind has its group, since a kind of the same name may be in another one.
-fn kubectl(verb: &str, object: &ObjectRef) -> String {
+pub(super) fn kubectl(verb: &str, object: &ObjectRef) -> String {
     let place = object.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
     let kind = object.kind();
     let group = if kind.group().is_empty() { String::new() } else { format!(".{}", kind.group()) };

@@ -35,6 +35,8 @@ struct DueStatus {
     status: Value,
     /// The status differs from the present one.
     is_news: bool,
+    /// It names the module that changed something in an earlier pass.
+    makes_up: bool,
 }
 
 impl Pass {
@@ -121,7 +123,7 @@ impl Pass {
         let mut events = self.events_about(&due.blockers, due.did_change);
         events.extend(self.ignored_event());
         if due.is_news {
-            if let Some(wait) = self.merged_for().filter(|_| events.is_empty() && !slowed) {
+            if let Some(wait) = self.merged_for(&due).filter(|_| events.is_empty() && !slowed) {
                 self.wake.after(wait);
                 return Flow::To(Phase::Over);
             }
@@ -184,13 +186,14 @@ impl Pass {
         let (fields, guest) = self.guest_status();
         let status_changed = self.failure.is_none() && self.fields_differ(&fields);
         let did_change = self.counts.changed_children() || status_changed;
-        let changed_by = (did_change || self.is_to_be_made_up_for()).then_some(self.binding.digest.as_str());
+        let makes_up = self.is_to_be_made_up_for();
+        let changed_by = (did_change || makes_up).then_some(self.binding.digest.as_str());
         let status = self.status(fields, &guest, &blockers, changed_by);
         self.ready = blockers.is_empty();
         let writable = !matches!(self.binding.status, StatusSchema::Nothing)
             && status.as_object().is_some_and(|s| !s.is_empty());
         let is_news = writable && (self.records.written || self.differs(&status));
-        DueStatus { blockers, did_change, status, is_news }
+        DueStatus { blockers, did_change, status, is_news, makes_up }
     }
 
     /// Whether an earlier pass changed something, or may have, and the status does not name the module that did it. Either a reply or
@@ -227,14 +230,14 @@ impl Pass {
     /// How long the status of this pass may wait, so that later changes are written together with it. A status that only rolls up the
     /// statuses of children may wait if a status was written a moment ago. A status that somebody waits for may not: the result of an
     /// edit, a write or a failure, and that the root is ready.
-    fn merged_for(&self) -> Option<Duration> {
+    fn merged_for(&self, due: &DueStatus) -> Option<Duration> {
         let written = self.memory.written?;
         let waits = self.edited
             || self.failure.is_some()
             || self.unsure.is_some()
             || self.records.written
             || self.counts.changed_children()
-            || self.is_to_be_made_up_for()
+            || due.makes_up
             || self.has_open_evictions()
             || self.ready && !was_ready(&self.root);
         let since = Duration::try_from(self.now.duration_since(written)).ok()?;

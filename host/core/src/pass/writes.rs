@@ -92,7 +92,7 @@ impl Claim {
 
     /// Gives up the number of replicas of a child as it was read, if it is ours.
     pub(super) fn without_replicas(child: &AllowedChild, live: &Value, manager: &str) -> Option<Self> {
-        Self::fields(child, live, manager, &managed::without_replicas(live, manager)?)
+        Self::fields(child, live, manager, &managed::giving_up_replicas(live, manager)?)
     }
 
     fn fields(child: &AllowedChild, live: &Value, manager: &str, fields: &[Value]) -> Option<Self> {

@@ -147,12 +147,9 @@ pub fn changes_of(
         let found = live(child.reference());
         let sent = child.object();
         // The number of replicas is given up before the apply, and stays.
-        let given_up = found
-            .filter(|_| managed::gives_up_replicas(sent))
-            .and_then(|found| managed::without_replicas(found, &binding.field_manager))
-            .map(|fields| serde_json::json!({"metadata": {"managedFields": fields}}));
-        let entry = given_up.as_ref().or(found);
-        let entry = entry.and_then(|found| managed::entry(found, &binding.field_manager, None));
+        let entry = found.and_then(|found| managed::entry(found, &binding.field_manager, None));
+        let given_up = entry.filter(|_| managed::gives_up_replicas(sent)).and_then(managed::without_replicas);
+        let entry = given_up.as_ref().or(entry);
         children.push(change(child.reference(), fate, found, sent, entry, mask, render));
     }
     for reference in &previewed.doomed {

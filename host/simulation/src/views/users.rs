@@ -84,15 +84,8 @@ pub(super) async fn change_grown(world: &World) {
     let body = json!({"apiVersion": "farm.example.com/v1alpha", "kind": "Llama",
         "metadata": {"name": name, "resourceVersion": format!("{version}{epoch:06}")},
         "spec": {"weight": GROWN + 2, "height": GROWN + 2}});
-    let request = Request {
-        method: "PUT",
-        path: format!("{}/{name}", collection("llamas")),
-        body: Some(body.clone()),
-        agent: "grower".into(),
-        ..Request::default()
-    };
     for _ in 0..3 {
-        world.write(Written::of(request.clone(), body.clone())).await;
+        replace(world, name, "grower", body.clone()).await;
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
 }
@@ -100,18 +93,23 @@ pub(super) async fn change_grown(world: &World) {
 /// Writes what one module showed when another is in force: in each run, since few users hold an object long enough to meet a swap.
 pub(super) async fn write_across_swap(world: &World) {
     let name = "kept";
-    let path = format!("{}/{name}", collection("llamas"));
     world.as_keeper(Act::Create(new_record(name, 1)));
     tokio::time::sleep(AWHILE).await;
-    let Some((200, mut object)) = world.ask(Request::get(path.clone())).await else { return };
+    let path = format!("{}/{name}", collection("llamas"));
+    let Some((200, mut object)) = world.ask(Request::get(path)).await else { return };
     world.swap("llamas");
     tokio::time::sleep(AWHILE).await;
     object["spec"]["weight"] = 2.into();
+    replace(world, name, "holder", object).await;
+}
+
+/// Replaces a Llama.
+async fn replace(world: &World, name: &str, agent: &str, object: Value) {
     let request = Request {
         method: "PUT",
-        path,
+        path: format!("{}/{name}", collection("llamas")),
         body: Some(object.clone()),
-        agent: "holder".into(),
+        agent: agent.into(),
         ..Request::default()
     };
     world.write(Written::of(request, object)).await;

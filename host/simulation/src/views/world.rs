@@ -17,7 +17,7 @@ use super::{
 };
 use crate::acts::{delete, merge, reference};
 
-/// How long a View is suspended, gone, or names no module that exists.
+/// How long a View is suspended, gone, or names no module that exists, and how long the gateways have to take in what was written.
 pub(super) const AWHILE: Duration = Duration::from_secs(4);
 /// How many calls of guests are late, one after the other.
 pub(super) const LATE_CALLS: u32 = 8;

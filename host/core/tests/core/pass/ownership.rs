@@ -65,6 +65,14 @@ fn a_conflict_names_the_controller_by_kind_and_name_even_if_the_object_claims_th
 }
 
 #[test]
+fn the_command_that_lets_a_root_adopt_an_object_names_its_group() {
+    let mut world = World::new();
+    world.api.create(foreign("Deployment", "web"));
+    world.pass(&answer(vec![deployment("web", &[])]));
+    world.tells("Ready", &["kubectl annotate -n shops deployment.apps web pintle.dev/adopt=shop-uid"]);
+}
+
+#[test]
 fn a_label_with_the_roots_uid_proves_nothing() {
     let mut world = World::new();
     let mut theirs = foreign("ConfigMap", "old");

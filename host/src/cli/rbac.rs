@@ -39,7 +39,7 @@ use declared::Declared;
 ///
 /// With --users, the output is for the people who use a guest's kind. Kubernetes adds two ClusterRoles to `view` and `edit`, so that a
 /// RoleBinding to one of these is enough for kubectl and the console in that namespace. Reconcilers and Modules are in no namespace:
-/// for `pintle inspect`, bind the ClusterRole `pintle-reader` and the Role `pintle-module-reader` too. Whoever has them can read the
+/// for `pintle inspect`, and for the console to find the children of a root, bind the ClusterRole `pintle-reader` and the Role `pintle-module-reader` too. Whoever has them can read the
 /// config of every Reconciler.
 ///
 /// A module is a file if its name ends in `.wasm` or has a `/`, and otherwise a Module in the cluster. While a Reconciler or a View

@@ -1,6 +1,6 @@
 //! What the API server refuses of a CRD: the rules of structural schemas, in its own words.
 //!
-//! Rules of CEL are not compiled here, and their cost is not estimated; the keys of lists are not looked at.
+//! Of rules of CEL, the syntax and the fields that they name are looked at. The types of their operands and their cost are not.
 
 use pintle_core::view::status::fault::{NO_FIELD, forbidden, required};
 use pintle_wit::Cause;
@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 
 use crate::{
     cause::{invalid, not_supported},
-    structural::Structural,
+    structural::{Structural, expression},
 };
 
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
+const RULES: &str = "x-kubernetes-validations";
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
@@ -33,7 +34,7 @@ const OUTSIDE: [(&str, &str); 13] = [
     ("x-kubernetes-list-type", "undefined"),
     ("x-kubernetes-map-type", "undefined"),
     (PRESERVES, "false"),
-    ("x-kubernetes-validations", "empty"),
+    (RULES, "empty"),
 ];
 
 /// What is wrong with the schemas, columns and subresources of a CRD.
@@ -59,6 +60,12 @@ pub fn crd(crd: &Value) -> Vec<Cause> {
         }
     }
     found
+}
+
+/// What is wrong with the rules of a CRD: those that do not compile.
+pub fn rules(definition: &Value) -> Vec<Cause> {
+    let is_of_rule = |cause: &Cause| cause.field.contains(&format!(".{RULES}["));
+    crd(definition).into_iter().filter(is_of_rule).collect()
 }
 
 /// What is wrong with the schema of a guest's config. It stands within an object.
@@ -115,6 +122,16 @@ fn place(schema: &Value, path: &str, role: &str, found: &mut Vec<Cause>) {
         }
         Value::Bool(_) => {}
         more => place(more, &at("additionalProperties"), "for specified object fields", found),
+    }
+    for (index, rule) in schema[RULES].as_array().into_iter().flatten().enumerate() {
+        for keyword in ["rule", "messageExpression"] {
+            let text = rule[keyword].as_str();
+            let fault = text.and_then(|text| expression::fault(text, schema, says(rule, "optionalOldSelf")));
+            found.extend(fault.map(|why| {
+                let place = format!("{}[{index}].{keyword}", at(RULES));
+                invalid(&place, &rule[keyword], &format!("compilation failed: {why}"))
+            }));
+        }
     }
     junctors(schema, schema, path, path, found);
     default(schema, &at("default"), found);

@@ -344,3 +344,27 @@ fn a_path_of_a_column_or_of_the_scale_that_the_api_server_refuses_is_said() {
         ]
     );
 }
+
+#[test]
+fn a_rule_that_does_not_compile_is_an_error_of_the_crd_at_its_place() {
+    let rules = json!([
+        {"rule": "self.replicas != 3"},
+        {"rule": "self.replcias != 3", "messageExpression": "string(self.sise)"},
+        {"rule": "self.replicas =="},
+    ]);
+    let spec = json!({"type": "object", "properties": {"replicas": {"type": "integer"}}, RULES: rules});
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    let definition = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}});
+    let causes = super::rules(&definition);
+    let at = "spec.versions[0].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations";
+    let fields: Vec<&str> = causes.iter().map(|cause| cause.field.trim_start_matches(at)).collect();
+    assert_eq!(fields, ["[1].rule", "[1].messageExpression", "[2].rule"]);
+    assert_eq!(
+        causes[0].message,
+        r#"Invalid value: "self.replcias != 3": compilation failed: undefined field 'replcias'; did you mean replicas?"#
+    );
+    assert!(
+        causes[2].message.contains("compilation failed: ERROR: <input>:1:17: Syntax error"),
+        "{causes:?}"
+    );
+}

@@ -15,7 +15,6 @@ const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 const LIST_TYPE: &str = "x-kubernetes-list-type";
 const LIST_KEYS: &str = "x-kubernetes-list-map-keys";
-const LISTS: [&str; 3] = ["atomic", "map", "set"];
 const RULES: &str = "x-kubernetes-validations";
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
@@ -93,12 +92,6 @@ fn names(crd: &Value, found: &mut Vec<Cause>) {
     for (index, version) in spec["versions"].as_array().into_iter().flatten().enumerate() {
         label(format!("spec.versions[{index}].name"), &version["name"]);
     }
-    for one in ["kind", "listKind"] {
-        if names[one].as_str().is_some_and(|text| !syntax::is_kind(text)) {
-            let why = format!("may have mixed case, but should otherwise match: {LABEL}");
-            found.push(invalid(&format!("spec.names.{one}"), &names[one], &why));
-        }
-    }
     if let (Some(plural), Some(group)) = (names["plural"].as_str(), spec["group"].as_str()) {
         if !syntax::is_subdomain(group) || !group.contains('.') {
             found.push(invalid("spec.group", &spec["group"], "should be a domain with at least one dot"));
@@ -133,9 +126,6 @@ fn is_json_path(text: &str) -> bool {
 fn list(schema: &Value, path: &str, found: &mut Vec<Cause>) {
     let at = |place: &str| format!("{path}.{place}");
     let (kind, keys) = (&schema[LIST_TYPE], schema[LIST_KEYS].as_array());
-    if kind.as_str().is_some_and(|kind| !LISTS.contains(&kind)) {
-        found.push(not_supported(&at(LIST_TYPE), kind, &LISTS.map(Value::from)));
-    }
     if !kind.is_null() && schema["type"] != "array" {
         let why = format!("must be array if {LIST_TYPE} is specified");
         found.push(invalid(&at("type"), &schema["type"], &why));
@@ -157,15 +147,10 @@ fn list(schema: &Value, path: &str, found: &mut Vec<Cause>) {
     }
     for key in keys.into_iter().flatten().filter_map(Value::as_str) {
         let field = &items["properties"][key];
-        let place = |keyword: &str| at(&format!("items.properties[{key}].{keyword}"));
         if field.is_null() {
             let why = "entries must all be names of item properties";
             found.push(invalid(&at(LIST_KEYS), &schema[LIST_KEYS], why));
             continue;
-        }
-        if field["type"] == "array" || field["type"] == "object" {
-            let why = format!("must be a scalar type if parent array's {LIST_TYPE} is map");
-            found.push(invalid(&place("type"), &field["type"], &why));
         }
         let is_required =
             items["required"].as_array().is_some_and(|required| required.iter().any(|one| one == key));
@@ -173,7 +158,7 @@ fn list(schema: &Value, path: &str, found: &mut Vec<Cause>) {
             let why = format!(
                 "this property is in {LIST_KEYS}, so it must have a default or be a required property"
             );
-            found.push(required(&place("default"), &why));
+            found.push(required(&at(&format!("items.properties[{key}].default")), &why));
         }
     }
 }

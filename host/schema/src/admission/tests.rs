@@ -420,7 +420,6 @@ fn a_name_that_the_api_server_refuses_is_said() {
         ("/spec/names/plural", "Things", vec!["spec.names.plural", "metadata.name"]),
         ("/spec/names/singular", "my thing", vec!["spec.names.singular"]),
         ("/spec/names/shortNames/0", "TH", vec!["spec.names.shortNames[0]"]),
-        ("/spec/names/kind", "My.Thing", vec!["spec.names.kind"]),
         ("/spec/versions/0/name", "1", vec!["spec.versions[0].name"]),
         ("/spec/group", "example", vec!["spec.group", "metadata.name"]),
         ("/metadata/name", "thing.example.com", vec!["metadata.name"]),

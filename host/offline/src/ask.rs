@@ -255,6 +255,7 @@ fn unused(views: &[ViewManifest], Document { source, value }: &Document) -> Opti
 fn about_root(guest: &Guest, objects: Objects<'_>) -> Result<Answer, SettingError> {
     let Objects { documents, beside, refusals, now, expected, strict, .. } = objects;
     let with_crds = setting::with_crds(guest.manifest(), documents.clone(), beside);
+    setting::check_rules(&with_crds)?;
     let setting = match Setting::new(guest, with_crds, refusals.clone(), now) {
         // Another CRD may let the root in, or have done so.
         Err(SettingError::Refused { failure, .. })
@@ -292,6 +293,7 @@ fn through_view(
     let (crds, documents): (Vec<_>, Vec<_>) =
         objects.documents.into_iter().partition(|document| document.is_crd() && !is_backing(document));
     let crds: Vec<Document> = crds.iter().chain(objects.beside).cloned().collect();
+    setting::check_rules(&crds)?;
     let guest = ViewGuest::new(views, name, config.clone(), &crds)
         .map_err(|failure| SettingError::Refused { source_name: format!("view {name}"), failure })?;
     let backing =

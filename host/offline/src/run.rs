@@ -8,7 +8,7 @@ use pintle_core::{
     object, observed::status_conditions, reasons, request,
 };
 use pintle_engine::{CallStats, Guest};
-use pintle_schema::fit::Kinds;
+use pintle_schema::{fit::Kinds, violations::Violations};
 use pintle_wit::{Condition, Failure, NeedAnswer, ObjectRef, Request, Response};
 use serde_json::{Value, json};
 
@@ -27,15 +27,17 @@ const LISTED: usize = 5;
 /// Whether the children and patches of an answer fit their kinds.
 ///
 /// # Errors
-/// The first that it does not, with its path in the answer.
+/// Where they do not: the first place with its path in the answer, and the others in the message.
 pub fn fits(kinds: &Kinds, response: &Response) -> Result<(), Failure> {
-    for (index, child) in response.children.iter().enumerate() {
-        kinds.fit(&child.object, &format!("children[{index}].object"))?;
-    }
-    for (index, patch) in response.patches.iter().enumerate() {
-        kinds.fit_patch(&patch.object, &format!("patches[{index}].object"))?;
-    }
-    Ok(())
+    let children = response.children.iter().enumerate();
+    let children =
+        children.map(|(index, child)| kinds.fit(&child.object, &format!("children[{index}].object")));
+    let patches = response.patches.iter().enumerate();
+    let patches =
+        patches.map(|(index, patch)| kinds.fit_patch(&patch.object, &format!("patches[{index}].object")));
+    let mut violations = Violations::default();
+    children.chain(patches).filter_map(Result::err).for_each(|failure| violations.push(failure));
+    violations.into_result()
 }
 
 /// Runs a guest. `strict` calls it several times for each request and compares the answers.
@@ -44,9 +46,13 @@ pub(crate) fn run(guest: &Guest, setting: &Setting, strict: bool) -> Answer {
     let mut run = Run { guest, setting, strict, cluster, now: setting.now, trapped: None };
     let first = run.pass(RootMemory::default());
     let told = first.requests.last().map(|request| request.refusals.as_slice()).unwrap_or_default();
+    // What does not fit its kind is told once, with its path in the answer.
+    let is_unfit = matches!(first.answer, Some(Err((Blame::Kind, _))));
+    const UNFIT: [&str; 2] = [reasons::FIELD_UNDECLARED, reasons::INVALID];
     let mut answer = Answer {
         refusals: told
             .iter()
+            .filter(|refusal| !(is_unfit && UNFIT.contains(&refusal.reason.as_str())))
             .map(|refusal| format!("{}: {}: {}", refusal.child, refusal.reason, refusal.message))
             .collect(),
         requests: first.requests.first().cloned().zip(first.requests.last().cloned()),

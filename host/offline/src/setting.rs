@@ -14,9 +14,11 @@ use pintle_core::{
 };
 use pintle_engine::{CallLimits, Guest};
 use pintle_schema::{
+    admission,
     config_schema::{self, ConfigSchema},
     fit::Kinds,
     openapi::CrdVersion,
+    violations::Violations,
 };
 use pintle_wit::{ChildKind, Failure, Kind, Manifest, names};
 use serde::de::DeserializeOwned;
@@ -201,6 +203,22 @@ pub fn with_crds(manifest: &Manifest, mut documents: Vec<Document>, beside: &[Do
         documents.extend(beside.iter().filter(|document| document.is_crd()).cloned());
     }
     documents
+}
+
+/// Whether the rules of the CRDs among these documents compile. A cluster would not have the CRD otherwise.
+///
+/// # Errors
+/// The first CRD with such rules.
+pub(crate) fn check_rules(documents: &[Document]) -> Result<(), SettingError> {
+    for Document { source, value } in documents.iter().filter(|document| document.is_crd()) {
+        let mut violations = Violations::default();
+        for cause in admission::rules(value) {
+            violations.push(Failure::terminal(reasons::INVALID, cause.message).at(cause.field));
+        }
+        let refused = |failure| SettingError::Refused { source_name: source.clone(), failure };
+        violations.into_result().map_err(refused)?;
+    }
+    Ok(())
 }
 
 /// Whether the guest may ask to see, patch or evict what is of this kind.

@@ -1,18 +1,21 @@
-//! What the API server refuses of a CRD: the rules of structural schemas, in its own words.
+//! What the API server refuses of a CRD, in its own words: names, the rules of structural schemas, and the keys of lists.
 //!
-//! Rules of CEL are not compiled here, and their cost is not estimated; the keys of lists are not looked at.
+//! Of rules of CEL, the syntax and the fields that they name are looked at. The types of their operands and their cost are not.
 
 use pintle_core::view::status::fault::{NO_FIELD, forbidden, required};
-use pintle_wit::Cause;
+use pintle_wit::{Cause, syntax};
 use serde_json::{Value, json};
 
 use crate::{
     cause::{invalid, not_supported},
-    structural::Structural,
+    structural::{Structural, expression},
 };
 
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
+const LIST_TYPE: &str = "x-kubernetes-list-type";
+const LIST_KEYS: &str = "x-kubernetes-list-map-keys";
+const RULES: &str = "x-kubernetes-validations";
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
@@ -29,26 +32,33 @@ const OUTSIDE: [(&str, &str); 13] = [
     ("nullable", "false"),
     ("title", "empty"),
     ("type", "empty"),
-    ("x-kubernetes-list-map-keys", "empty"),
-    ("x-kubernetes-list-type", "undefined"),
+    (LIST_KEYS, "empty"),
+    (LIST_TYPE, "undefined"),
     ("x-kubernetes-map-type", "undefined"),
     (PRESERVES, "false"),
-    ("x-kubernetes-validations", "empty"),
+    (RULES, "empty"),
 ];
 
-/// What is wrong with the schemas, columns and subresources of a CRD.
+/// What is wrong with the names, schemas, columns and subresources of a CRD.
 pub fn crd(crd: &Value) -> Vec<Cause> {
     let mut found = Vec::new();
+    names(crd, &mut found);
     let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
     for (index, version) in versions.into_iter().flatten().enumerate() {
         let path = format!("spec.versions[{index}]");
         let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null);
         place(schema, &format!("{path}.schema.openAPIV3Schema"), "at the root", &mut found);
         let mut json_path = |place: &str, value: &Value, prefix: &str| {
-            if value.as_str().is_some_and(|value| !value.starts_with(prefix)) {
-                let detail = format!("should be a json path that begins with {prefix}");
-                found.push(invalid(&format!("{path}.{place}"), value, &detail));
-            }
+            let Some(text) = value.as_str() else { return };
+            let detail = if !text.starts_with(prefix) {
+                format!("should be a json path that begins with {prefix}")
+            } else if !is_json_path(text) {
+                // The API server would take it, and show none of the columns.
+                "is no JSON path: a bracket or a quote is not closed".into()
+            } else {
+                return;
+            };
+            found.push(invalid(&format!("{path}.{place}"), value, &detail));
         };
         let columns = version["additionalPrinterColumns"].as_array();
         for (index, column) in columns.into_iter().flatten().enumerate() {
@@ -59,6 +69,104 @@ pub fn crd(crd: &Value) -> Vec<Cause> {
         }
     }
     found
+}
+
+fn names(crd: &Value, found: &mut Vec<Cause>) {
+    const LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end \
+                         with an alphanumeric character";
+    let spec = &crd["spec"];
+    let names = &spec["names"];
+    let mut label = |place: String, value: &Value| {
+        if value.as_str().is_some_and(|text| !syntax::is_rfc_1035_label(text)) {
+            found.push(invalid(&place, value, LABEL));
+        }
+    };
+    for one in ["plural", "singular"] {
+        label(format!("spec.names.{one}"), &names[one]);
+    }
+    for several in ["shortNames", "categories"] {
+        for (index, name) in names[several].as_array().into_iter().flatten().enumerate() {
+            label(format!("spec.names.{several}[{index}]"), name);
+        }
+    }
+    for (index, version) in spec["versions"].as_array().into_iter().flatten().enumerate() {
+        label(format!("spec.versions[{index}].name"), &version["name"]);
+    }
+    if let (Some(plural), Some(group)) = (names["plural"].as_str(), spec["group"].as_str()) {
+        if !syntax::is_subdomain(group) || !group.contains('.') {
+            found.push(invalid("spec.group", &spec["group"], "should be a domain with at least one dot"));
+        }
+        let name = &crd["metadata"]["name"];
+        if *name != format!("{plural}.{group}") {
+            found.push(invalid("metadata.name", name, r#"must be spec.names.plural+"."+spec.group"#));
+        }
+    }
+}
+
+/// Whether the brackets and quotes of a JSON path are closed.
+fn is_json_path(text: &str) -> bool {
+    let (mut open, mut quote, mut before) = (Vec::new(), None, ' ');
+    for letter in text.chars() {
+        match (quote, letter) {
+            (Some(_), _) if before == '\\' => {}
+            (Some(end), _) if letter == end => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(letter),
+            (None, '[') => open.push(']'),
+            (None, '(') => open.push(')'),
+            (None, ']' | ')') if open.pop() != Some(letter) => return false,
+            _ => {}
+        }
+        before = letter;
+    }
+    open.is_empty() && quote.is_none()
+}
+
+/// What is wrong with how the items of a list are told apart.
+fn list(schema: &Value, path: &str, found: &mut Vec<Cause>) {
+    let at = |place: &str| format!("{path}.{place}");
+    let (kind, keys) = (&schema[LIST_TYPE], schema[LIST_KEYS].as_array());
+    if !kind.is_null() && schema["type"] != "array" {
+        let why = format!("must be array if {LIST_TYPE} is specified");
+        found.push(invalid(&at("type"), &schema["type"], &why));
+    }
+    let is_empty = keys.is_none_or(Vec::is_empty);
+    if kind != "map" {
+        if !is_empty {
+            found.push(required(&at(LIST_TYPE), &format!("must be map if {LIST_KEYS} is non-empty")));
+        }
+        return;
+    }
+    if is_empty {
+        found.push(required(&at(LIST_KEYS), &format!("must not be empty if {LIST_TYPE} is map")));
+    }
+    let items = &schema["items"];
+    if !items.is_null() && items["type"] != "object" {
+        let why = format!("must be object if parent array's {LIST_TYPE} is map");
+        return found.push(invalid(&at("items.type"), &items["type"], &why));
+    }
+    for key in keys.into_iter().flatten().filter_map(Value::as_str) {
+        let field = &items["properties"][key];
+        if field.is_null() {
+            let why = "entries must all be names of item properties";
+            found.push(invalid(&at(LIST_KEYS), &schema[LIST_KEYS], why));
+            continue;
+        }
+        let is_required =
+            items["required"].as_array().is_some_and(|required| required.iter().any(|one| one == key));
+        if !is_required && field["default"].is_null() {
+            let why = format!(
+                "this property is in {LIST_KEYS}, so it must have a default or be a required property"
+            );
+            found.push(required(&at(&format!("items.properties[{key}].default")), &why));
+        }
+    }
+}
+
+/// What is wrong with the rules of a CRD: those that do not compile.
+pub fn rules(definition: &Value) -> Vec<Cause> {
+    let is_of_rule = |cause: &Cause| cause.field.contains(&format!(".{RULES}["));
+    crd(definition).into_iter().filter(is_of_rule).collect()
 }
 
 /// What is wrong with the schema of a guest's config. It stands within an object.
@@ -116,6 +224,17 @@ fn place(schema: &Value, path: &str, role: &str, found: &mut Vec<Cause>) {
         Value::Bool(_) => {}
         more => place(more, &at("additionalProperties"), "for specified object fields", found),
     }
+    for (index, rule) in schema[RULES].as_array().into_iter().flatten().enumerate() {
+        for keyword in ["rule", "messageExpression"] {
+            let text = rule[keyword].as_str();
+            let fault = text.and_then(|text| expression::fault(text, schema, says(rule, "optionalOldSelf")));
+            found.extend(fault.map(|why| {
+                let place = format!("{}[{index}].{keyword}", at(RULES));
+                invalid(&place, &rule[keyword], &format!("compilation failed: {why}"))
+            }));
+        }
+    }
+    list(schema, path, found);
     junctors(schema, schema, path, path, found);
     default(schema, &at("default"), found);
 }

@@ -1,11 +1,11 @@
 //! Checks that an object fits its kind: it has only fields that the kind declares, with values of their types and formats, and the items
-//! of its lists have what they need and can be told apart. The API server says the same about an apply; this needs no API server, and gives
+//! of its lists have what they need and can be told apart, and a workload selects its own Pods. The API server says the same about an apply; this needs no API server, and gives
 //! the path as in JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_core::{number, object, quantity, reasons, view::status::fault::NO_FIELD};
-use pintle_wit::{Cause, Failure, Kind};
+use pintle_wit::{Cause, Failure, Kind, ObjectRef};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     nearest::did_you_mean,
     shape::{List, Shape},
     structural::{Structural, format::Format},
+    violations::Violations,
 };
 
 /// The schemas of kinds: built-in ones that this program has, and those of CRDs.
@@ -47,12 +48,12 @@ impl Kinds {
         self.custom.contains_key(kind) || builtin::schema(kind).is_some()
     }
 
-    /// Finds the first place of a child that its kind does not allow: `FieldUndeclared` for a field that the kind does not have, and
-    /// otherwise `Invalid`, with the path after `at`. If the kind is unknown, everything fits. Of fields that are missing, those of items
-    /// of lists are reported, and for a kind whose CRD is known all.
+    /// Finds what its kind does not allow in a child: `FieldUndeclared` for a field that the kind does not have, and otherwise `Invalid`,
+    /// with the path after `at`. If the kind is unknown, everything fits. Of fields that are missing, those of items of lists are reported,
+    /// and for a kind whose CRD is known all.
     ///
     /// # Errors
-    /// The failure for that place.
+    /// The failure for the first place, which tells the others too.
     pub fn fit(&self, child: &Value, at: &str) -> Result<(), Failure> {
         self.judge(child, at, false)
     }
@@ -60,7 +61,7 @@ impl Kinds {
     /// The same for a patch, which leaves out what it does not change. Only what tells the items of a list apart may not be missing.
     ///
     /// # Errors
-    /// The failure for that place.
+    /// The failure for the first place, which tells the others too.
     pub fn fit_patch(&self, patch: &Value, at: &str) -> Result<(), Failure> {
         self.judge(patch, at, true)
     }
@@ -75,86 +76,110 @@ impl Kinds {
                 None => return Ok(()),
             },
         };
-        let mut path = at.to_owned();
-        let shape = Shape::new(builtin::definitions(), &schema);
         let about = object::reference(object);
-        let (reason, message) = match misfit(shape, object, &mut path, is_patch) {
-            Some(Unfit::Undeclared { name, near }) => {
-                (reasons::FIELD_UNDECLARED, format!("{about} has no field {name} {whose}{near}"))
+        let mut found = Misfits { about, whose, is_patch, violations: Violations::default() };
+        found.look(Shape::new(builtin::definitions(), &schema), object, &mut at.to_owned());
+        if is_patch {
+            return found.violations.into_result();
+        }
+        let below = |field: &str| if at.is_empty() { field.to_owned() } else { format!("{at}.{field}") };
+        for cause in custom.map(|schema| causes(schema, object)).unwrap_or_default() {
+            let path = if cause.field == NO_FIELD { at.to_owned() } else { below(&cause.field) };
+            // The same in other words.
+            if !found.violations.has(&path) {
+                found.unfit(&path, &cause.message);
             }
-            Some(Unfit::Value(why)) => (reasons::INVALID, format!("{about}: {why}")),
-            None => {
-                let schema = custom.filter(|_| !is_patch);
-                let Some(cause) = schema.and_then(|schema| cause(schema, object)) else { return Ok(()) };
-                if cause.field != NO_FIELD {
-                    let separator = if path.is_empty() { "" } else { "." };
-                    path.push_str(&format!("{separator}{}", cause.field));
-                }
-                (reasons::INVALID, format!("{about}: {}", cause.message))
-            }
-        };
-        Err(Failure::terminal(reason, message).at(path))
+        }
+        if custom.is_none() && !selects_its_pods(&kind, object) {
+            found.unfit(&below(LABELS), "`selector` does not match template `labels`");
+        }
+        found.violations.into_result()
     }
 }
 
-/// What the API server holds against an object of a custom kind first. A schema with something in it that is not evaluated here is left to
-/// the API server.
-fn cause(schema: &Value, object: &Value) -> Option<Cause> {
-    let structural = Structural::of_crd(schema).ok()?;
+/// What the API server holds against an object of a custom kind. A schema with something in it that is not evaluated here is left to the
+/// API server.
+fn causes(schema: &Value, object: &Value) -> Vec<Cause> {
+    let Ok(structural) = Structural::of_crd(schema) else { return Vec::new() };
     let mut object = object.clone();
-    // Nulls go; everything else is declared.
+    // Nulls go, and fields that are not declared, which are found otherwise.
     structural.prune(&mut object);
-    structural.admit(Vec::new(), &mut object, None).into_iter().next()
+    structural.admit(Vec::new(), &mut object, None)
 }
 
-enum Unfit {
-    Undeclared { name: String, near: String },
-    Value(String),
+/// The labels of the Pods of a workload.
+const LABELS: &str = "spec.template.metadata.labels";
+
+/// Whether the Pods of a workload have the labels that it selects them by. A Job may leave the selector to the API server.
+fn selects_its_pods(kind: &Kind, object: &Value) -> bool {
+    if kind.api_version != "apps/v1" && kind.kind != "Job" {
+        return true;
+    }
+    let labels = &object["spec"]["template"]["metadata"]["labels"];
+    let selector = object["spec"]["selector"]["matchLabels"].as_object();
+    selector.into_iter().flatten().all(|(name, value)| labels[name.as_str()] == *value)
 }
 
 /// The longest value that is shown, in characters.
 const SHOWN_MAX: usize = 60;
 
-/// The first misfit. Afterwards `path` is its path.
-fn misfit(shape: Shape<'_>, value: &Value, path: &mut String, is_patch: bool) -> Option<Unfit> {
-    if let Some(wanted) = wanted(shape, value) {
-        return Some(Unfit::Value(format!("{} is not {wanted}", shown(shape, value))));
+/// Looks for the misfits of an object.
+struct Misfits {
+    about: ObjectRef,
+    /// Where the fields of its kind are declared.
+    whose: String,
+    is_patch: bool,
+    violations: Violations,
+}
+
+impl Misfits {
+    fn unfit(&mut self, path: &str, why: &str) {
+        let message = format!("{}: {why}", self.about);
+        self.violations.push(Failure::terminal(reasons::INVALID, message).at(path));
     }
-    let before = path.len();
-    match value {
-        Value::Object(fields) => {
-            for (name, within) in fields {
-                step(path, name);
-                let Some(member) = shape.member(name) else {
-                    let near = did_you_mean(name, shape.fields().map(|(name, _)| name.as_str()));
-                    return Some(Unfit::Undeclared { name: name.clone(), near });
-                };
-                if let Some(found) = misfit(member, within, path, is_patch) {
-                    return Some(found);
-                }
-                path.truncate(before);
-            }
+
+    /// Looks at a value and those within it. Afterwards `path` is what it was.
+    fn look(&mut self, shape: Shape<'_>, value: &Value, path: &mut String) {
+        if let Some(wanted) = wanted(shape, value) {
+            return self.unfit(path, &format!("{} is not {wanted}", shown(shape, value)));
         }
-        Value::Array(items) => {
-            let mut keys = BTreeSet::new();
-            for (index, item) in items.iter().enumerate() {
-                path.push_str(&format!("[{index}]"));
-                if let Some(found) = misfit(shape.items(), item, path, is_patch) {
-                    return Some(found);
-                }
-                if let Some(name) = item.as_object().and_then(|item| missing(shape, item, is_patch)) {
+        let before = path.len();
+        match value {
+            Value::Object(fields) => {
+                for (name, within) in fields {
                     step(path, name);
-                    return Some(Unfit::Value(format!("{name} is missing")));
+                    if let Some(member) = shape.member(name) {
+                        self.look(member, within, path);
+                    } else {
+                        let near = did_you_mean(name, shape.fields().map(|(name, _)| name.as_str()));
+                        let message = format!("{} has no field {name} {}{near}", self.about, self.whose);
+                        let failure = Failure::terminal(reasons::FIELD_UNDECLARED, message);
+                        self.violations.push(failure.at(path.as_str()));
+                    }
+                    path.truncate(before);
                 }
-                if let Some(key) = shape.item_key(item).filter(|key| !keys.insert(key.clone())) {
-                    return Some(Unfit::Value(format!("the list has {key} twice")));
-                }
-                path.truncate(before);
             }
+            Value::Array(items) => {
+                let mut keys = BTreeSet::new();
+                for (index, item) in items.iter().enumerate() {
+                    path.push_str(&format!("[{index}]"));
+                    let at_item = path.len();
+                    self.look(shape.items(), item, path);
+                    if let Some(name) = item.as_object().and_then(|item| missing(shape, item, self.is_patch))
+                    {
+                        step(path, name);
+                        self.unfit(path, &format!("{name} is missing"));
+                        path.truncate(at_item);
+                    }
+                    if let Some(key) = shape.item_key(item).filter(|key| !keys.insert(key.clone())) {
+                        self.unfit(path, &format!("the list has {key} twice"));
+                    }
+                    path.truncate(before);
+                }
+            }
+            _ => {}
         }
-        _ => {}
     }
-    None
 }
 
 /// What a value should be, if it is something else.
@@ -351,6 +376,40 @@ mod tests {
     }
 
     #[test]
+    fn all_misfits_of_a_child_are_told_at_once() {
+        let child = with_containers(json!([{"name": "a", "imag": "b", "tty": 1}, {"image": "b"}]));
+        let said = said(&child);
+        for (path, word) in
+            [("[0].imag", "no field imag"), ("[0].tty", "1 is not true or false"), ("[1].name", "missing")]
+        {
+            let (_, after) = said.split_once(&format!("spec.template.spec.containers{path}: ")).expect(path);
+            assert!(after.contains(word), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_workload_selects_its_own_pods() {
+        let workload = |api_version: &str, kind: &str, selector: Value| {
+            let template = json!({"metadata": {"labels": {"app": "web", "tier": "a"}}});
+            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "web"}, "spec": {"selector": selector, "template": template}})
+        };
+        for (api_version, kind) in
+            [("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job")]
+        {
+            let said = |labels: Value| said(&workload(api_version, kind, json!({"matchLabels": labels})));
+            assert_eq!(said(json!({"app": "web"})), "fits");
+            let expected = format!(
+                "Invalid: children[0].object.spec.template.metadata.labels: {kind} web: `selector` does not match template `labels`"
+            );
+            assert_eq!(
+                [said(json!({"app": "wbe"})), said(json!({"app": "web", "a": "b"}))],
+                [expected.clone(), expected]
+            );
+        }
+        assert_eq!(said(&workload("batch/v1", "Job", Value::Null)), "fits");
+    }
+
+    #[test]
     fn a_patch_may_leave_out_what_it_does_not_change() {
         let mount = container("volumeMounts", json!([{"mountPath": "/a", "readOnly": true}]));
         let kinds = Kinds::default();
@@ -438,7 +497,7 @@ mod tests {
         let failure = kinds.fit(&thing(json!({"sise": 1})), "").unwrap_err();
         assert_eq!(
             failure.to_string(),
-            "FieldUndeclared: spec.sise: Thing a has no field sise in its CRD; did you mean size?"
+            "FieldUndeclared: spec.sise: Thing a has no field sise in its CRD; did you mean size?; spec.size: Thing a: Required value"
         );
         for (spec, path) in [(json!({"size": 0}), "object.spec.size"), (json!({}), "object.spec.size")] {
             let failure = kinds.fit(&thing(spec), "object").unwrap_err();

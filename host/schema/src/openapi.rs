@@ -5,7 +5,7 @@ use pintle_core::{object, reasons};
 use pintle_wit::Failure;
 use serde_json::Value;
 
-use crate::{cause::failure, structural::Structural};
+use crate::{cause::failure, structural::Structural, violations::Violations};
 
 /// A version of a CRD.
 #[derive(Clone, Debug)]
@@ -34,19 +34,22 @@ impl CrdVersion {
     /// Sets the defaults of the schema, and checks that the object fits it.
     ///
     /// # Errors
-    /// `Invalid`, with the field's path.
+    /// `Invalid`, with the path of the first field at fault, and the others in the message.
     pub fn admit(&self, object: &mut Value) -> Result<(), Failure> {
         let Some(schema) = self.version.pointer("/schema/openAPIV3Schema") else { return Ok(()) };
         let schema = Structural::of_crd(schema).map_err(|unsupported| {
             let message = format!("the schema of the CRD cannot be evaluated: {unsupported}");
             Failure::terminal(reasons::INVALID, message)
         })?;
-        if let Some(path) = schema.prune(object).into_iter().next() {
+        let mut violations = Violations::default();
+        for path in schema.prune(object) {
             let message = format!("the CRD knows no such field{}", schema.did_you_mean(&path));
-            return Err(Failure::terminal(reasons::INVALID, message).at(path));
+            violations.push(Failure::terminal(reasons::INVALID, message).at(path));
         }
-        let cause = schema.admit(Vec::new(), object, None).into_iter().next();
-        cause.map_or(Ok(()), |cause| Err(failure(reasons::INVALID, cause)))
+        for cause in schema.admit(Vec::new(), object, None) {
+            violations.push(failure(reasons::INVALID, cause));
+        }
+        violations.into_result()
     }
 }
 
@@ -85,6 +88,20 @@ mod tests {
             failure.to_string(),
             "Invalid: spec.replicsa: the CRD knows no such field; did you mean replicas?"
         );
+    }
+
+    #[test]
+    fn all_violations_are_told_at_once() {
+        let spec = json!({"nope": 1, "replicas": 12, "labels": {"a": "b"}});
+        let mut object = json!({"apiVersion": "example.com/v1", "kind": "X", "spec": spec});
+        assert_eq!(
+            version().admit(&mut object).unwrap_err().to_string(),
+            "Invalid: spec.nope: the CRD knows no such field; spec: Invalid value: at most nine"
+        );
+        let spec = json!({"replicas": 0, "tags": ["a", "a"]});
+        let mut object = json!({"apiVersion": "example.com/v1", "kind": "X", "spec": spec});
+        let said = version().admit(&mut object).unwrap_err().to_string();
+        assert!(said.contains("spec.replicas: ") && said.contains("; spec.tags[1]: "), "{said}");
     }
 
     #[test]

@@ -24,6 +24,7 @@
 mod cost;
 mod defaults;
 mod embedded;
+pub(crate) mod expression;
 pub(crate) mod format;
 mod found;
 mod lists;

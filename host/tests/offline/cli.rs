@@ -39,6 +39,45 @@ fn folder(module: &[u8]) -> Folder {
 }
 
 #[test]
+fn a_rule_of_the_crd_holds_for_every_command_and_its_fault_is_the_crds() {
+    let folder = folder(&hashes_its_request(&manifest()));
+    let root = "{apiVersion: example.com/v1, kind: Thing, metadata: {name: a}, spec: {size: 3}}";
+    folder.write("thing.yaml", root);
+    folder.write("case.yaml", format!("objects: [{root}]\nexpect: {{failure: {{reason: Other}}}}\n"));
+    let rule_at = "spec.versions[0].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule";
+    for (rule, commands, expected) in [
+        (
+            "self.size != 3",
+            &["render", "check"][..],
+            "thing.yaml: Invalid: spec: Invalid value: failed rule: self.size != 3".to_owned(),
+        ),
+        (
+            "self.sise != 3",
+            &["render", "check", "test"][..],
+            format!(
+                r#"crd.yaml: Invalid: {rule_at}: Invalid value: "self.sise != 3": compilation failed: undefined field 'sise'; did you mean size?"#
+            ),
+        ),
+    ] {
+        let spec = format!(
+            "{{type: object, properties: {{size: {{type: integer}}}}, x-kubernetes-validations: [{{rule: {rule}}}]}}"
+        );
+        let schema = format!("{{type: object, properties: {{spec: {spec}}}}}");
+        folder.write(
+            "crd.yaml",
+            format!(
+                "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: things.example.com}}\nspec: {{group: example.com, scope: Namespaced, names: {{kind: Thing, plural: things}}, versions: [{{name: v1, schema: {{openAPIV3Schema: {schema}}}}}]}}\n"
+            ),
+        );
+        for command in commands {
+            let words: &[&str] = if *command == "test" { &["case.yaml"] } else { &["-f", "thing.yaml"] };
+            let run = folder.ends(1, &[&[*command, "guest.wasm"][..], words].concat());
+            assert!(format!("{}{}", run.stdout, run.stderr).contains(&expected), "{command}: {run:?}");
+        }
+    }
+}
+
+#[test]
 fn a_guest_that_is_never_content_is_found() {
     let folder = folder(&hashes_its_request(&observing_status()));
     let run = folder.ends(1, &["render", "guest.wasm", "-f", "thing.yaml"]);

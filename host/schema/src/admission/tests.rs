@@ -273,6 +273,15 @@ fn an_enum_gives_a_schema_that_the_api_server_takes() {
     );
 }
 
+/// An object with a name, and these keywords.
+fn named(more: Value) -> Value {
+    let mut schema = json!({"type": "object", "properties": {"name": text()}});
+    for (keyword, value) in more.as_object().into_iter().flatten() {
+        schema[keyword.as_str()] = value.clone();
+    }
+    schema
+}
+
 #[test]
 fn what_the_api_server_refuses_of_a_schema_is_said_in_its_words() {
     for (schema, expected) in [
@@ -318,10 +327,36 @@ fn what_the_api_server_refuses_of_a_schema_is_said_in_its_words() {
             json!({"type": "object", "properties": {}, "default": {"a": 1}}),
             r#"default: Invalid value: {"a":1}: must not have unknown fields"#,
         ),
+        (
+            json!({"type": "array", LIST_TYPE: "map", "items": named(json!({}))}),
+            "x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map",
+        ),
+        (
+            json!({"type": "array", LIST_TYPE: "map", LIST_KEYS: ["id"], "items": named(json!({}))}),
+            r#"x-kubernetes-list-map-keys: Invalid value: ["id"]: entries must all be names of item properties"#,
+        ),
+        (
+            json!({"type": "array", LIST_TYPE: "map", LIST_KEYS: ["name"], "items": named(json!({}))}),
+            "items.properties[name].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property",
+        ),
+        (
+            json!({"type": "array", LIST_KEYS: ["name"], "items": named(json!({}))}),
+            "x-kubernetes-list-type: Required value: must be map if x-kubernetes-list-map-keys is non-empty",
+        ),
+        (
+            json!({"type": "object", LIST_TYPE: "atomic"}),
+            r#"type: Invalid value: "object": must be array if x-kubernetes-list-type is specified"#,
+        ),
     ] {
         let said: Vec<String> =
             config(&schema).iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
         assert_eq!(said, [format!("configSchema.{expected}")], "{schema}");
+    }
+    for items in
+        [json!({"required": ["name"]}), json!({"properties": {"name": {"type": "string", "default": "a"}}})]
+    {
+        let keyed = json!({"type": "array", LIST_TYPE: "map", LIST_KEYS: ["name"], "items": named(items)});
+        assert_eq!(config(&keyed), Vec::<Cause>::new(), "{keyed}");
     }
     let either = json!({INT_OR_STRING: true, "anyOf": [{"type": "integer"}, {"type": "string"}]});
     assert_eq!(config(&either), Vec::<Cause>::new());
@@ -343,4 +378,69 @@ fn a_path_of_a_column_or_of_the_scale_that_the_api_server_refuses_is_said() {
             "spec.versions[0].subresources.scale.specReplicasPath"
         ]
     );
+}
+
+#[test]
+fn a_rule_that_does_not_compile_is_an_error_of_the_crd_at_its_place() {
+    let rules = json!([
+        {"rule": "self.replicas != 3"},
+        {"rule": "self.replcias != 3", "messageExpression": "string(self.sise)"},
+        {"rule": "self.replicas =="},
+    ]);
+    let spec = json!({"type": "object", "properties": {"replicas": {"type": "integer"}}, RULES: rules});
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    let definition = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}});
+    let causes = super::rules(&definition);
+    let at = "spec.versions[0].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations";
+    let fields: Vec<&str> = causes.iter().map(|cause| cause.field.trim_start_matches(at)).collect();
+    assert_eq!(fields, ["[1].rule", "[1].messageExpression", "[2].rule"]);
+    assert_eq!(
+        causes[0].message,
+        r#"Invalid value: "self.replcias != 3": compilation failed: undefined field 'replcias'; did you mean replicas?"#
+    );
+    assert!(
+        causes[2].message.contains("compilation failed: ERROR: <input>:1:17: Syntax error"),
+        "{causes:?}"
+    );
+}
+
+#[test]
+fn a_name_that_the_api_server_refuses_is_said() {
+    let with = |place: &str, value: Value| {
+        let mut definition = json!({"metadata": {"name": "things.example.com"}, "spec": {
+            "group": "example.com",
+            "names": {"kind": "Thing", "listKind": "ThingList", "plural": "things", "singular": "thing", "shortNames": ["th"]},
+            "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        }});
+        *definition.pointer_mut(place).expect(place) = value;
+        crd(&definition).into_iter().map(|cause| cause.field).collect::<Vec<_>>()
+    };
+    for (place, value, expected) in [
+        ("/spec/names/plural", "things", vec![]),
+        ("/spec/names/plural", "Things", vec!["spec.names.plural", "metadata.name"]),
+        ("/spec/names/singular", "my thing", vec!["spec.names.singular"]),
+        ("/spec/names/shortNames/0", "TH", vec!["spec.names.shortNames[0]"]),
+        ("/spec/versions/0/name", "1", vec!["spec.versions[0].name"]),
+        ("/spec/group", "example", vec!["spec.group", "metadata.name"]),
+        ("/metadata/name", "thing.example.com", vec!["metadata.name"]),
+    ] {
+        assert_eq!(with(place, json!(value)), expected, "{place}: {value}");
+    }
+}
+
+#[test]
+fn the_path_of_a_column_is_closed() {
+    for path in [
+        ".",
+        ".spec.a",
+        ".spec.a[0].b",
+        r#".status.conditions[?(@.type=="Ready")].reason"#,
+        ".a['b.c']",
+        ".a[*]",
+    ] {
+        assert!(is_json_path(path), "{path}");
+    }
+    for path in [".spec.a[", ".a[?(@.b=='c)]", ".a[?(@.b=='c'].d", ".a]"] {
+        assert!(!is_json_path(path), "{path}");
+    }
 }

@@ -162,7 +162,7 @@ fn estimate<'s, 'a>(expression: &'s IdedExpr, scope: &mut Scope<'s, 'a, '_>) -> 
     })
 }
 
-fn entry_parts(entry: &EntryExpr) -> Vec<&IdedExpr> {
+pub(super) fn entry_parts(entry: &EntryExpr) -> Vec<&IdedExpr> {
     match entry {
         EntryExpr::StructField(field) => vec![&field.value],
         EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],

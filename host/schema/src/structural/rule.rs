@@ -1,6 +1,6 @@
 //! One CEL rule of a schema: how it is compiled, and what one evaluation says.
 
-use std::sync::Arc;
+use std::{error::Error as _, sync::Arc};
 
 use http::Uri;
 use kube_cel::{
@@ -42,7 +42,15 @@ impl Rule {
             Some(Err(CompilationError::InvalidRule(error))) => {
                 return Err(format!("a rule that is none: {error}"));
             }
-            Some(Err(error)) => return Err(error.to_string()),
+            Some(Err(error)) => {
+                // The first line says where and why; the others draw it.
+                let why = error.source().map_or_else(|| error.to_string(), |source| source.to_string());
+                return Err(format!(
+                    "the rule {} ({})",
+                    rule["rule"],
+                    why.lines().next().unwrap_or_default()
+                ));
+            }
             None => return Err("a rule that is none".into()),
         };
         for program in [Some(&compiled.program), compiled.message_program.as_ref()].into_iter().flatten() {

@@ -251,7 +251,7 @@ const RESERVED: [&str; 21] = [
 ];
 
 /// The name of a field as rules write it.
-fn escaped(name: &str) -> String {
+pub(super) fn escaped(name: &str) -> String {
     if RESERVED.contains(&name) {
         return format!("__{name}__");
     }

@@ -9,6 +9,7 @@ use clap::Args;
 use pintle_engine::Module;
 use pintle_offline as offline;
 use pintle_offline::{
+    ask::Trapped,
     case, difference,
     documents::{self, Document},
 };
@@ -148,7 +149,10 @@ impl Test {
         report.passed = result.passed();
         report.problems = result.problems;
         report.unchecked = result.unchecked;
+        let native = |at: Trapped| native.says(at.function, &at.request);
         if report.passed {
+            // What was recorded of a trap expects it.
+            report.problems.extend(result.trapped.and_then(native));
             return Ok(report);
         }
         let differs = result.expected.as_ref() != Some(&result.found);
@@ -180,7 +184,7 @@ impl Test {
                 );
             }
         }
-        report.problems.extend(result.trapped.and_then(|at| native.says(at.function, &at.request)));
+        report.problems.extend(result.trapped.and_then(native));
         Ok(report)
     }
 }

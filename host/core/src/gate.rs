@@ -270,7 +270,7 @@ fn status(context: &GateContext<'_>, status: &Map<String, Value>, found: &mut Vi
             found.add(
                 reasons::STATUS_FIELD_RESERVED,
                 format_args!("status.{field}"),
-                format_args!("status.{field} is the host's to write"),
+                format_args!("leave status.{field} out: it is the host's to write"),
             );
         }
     }

@@ -154,7 +154,7 @@ fn judge_by(subject: &Subject, case: &Case, beside: &[Document]) -> anyhow::Resu
     let expected = case.expect.clone().map(|expected| expected.expected(case.view.is_none()));
     let violation = answer.violation.iter().map(ToString::to_string);
     Ok(CaseResult {
-        message: (!messages.is_empty()).then(|| messages.join("; ")),
+        message: (!messages.is_empty()).then(|| messages.join("\n")),
         is_recordable: answer.refused.iter().all(|refused| refused.blame == Blame::Guest),
         found: answer.shown.like(expected.as_ref().unwrap_or(&Shown::default())),
         problems: answer.unused.into_iter().chain(answer.problems).chain(violation).collect(),

@@ -1,7 +1,24 @@
 //! Where two values differ, in few words.
 
-use pintle_core::plan::join;
-use serde_json::Value;
+use pintle_core::{object, plan::join};
+use serde_json::{Value, json};
+
+use crate::shown::Shown;
+
+/// The places where an answer differs from what a case expects of it, at most `most` of them. A child is known by kind and name, wherever it
+/// stands among the others.
+pub fn of_answers(expected: &Shown, found: &Shown, most: usize) -> Vec<String> {
+    let by_name = |shown: &Shown| {
+        let mut value = json!(shown);
+        if let Some(children) = value.get_mut("children") {
+            let named = children.as_array().into_iter().flatten();
+            *children = named.map(|child| (object::reference(child).to_string(), child.clone())).collect();
+        }
+        value
+    };
+    let places = differences(&by_name(expected), &by_name(found), most);
+    if places.is_empty() { vec!["children: in another order".into()] } else { places }
+}
 
 /// The places where `after` differs from `before`: `spec.replicas: 3 -> 4`. At most `most` of them.
 pub fn differences(before: &Value, after: &Value, most: usize) -> Vec<String> {
@@ -32,22 +49,34 @@ fn walk(before: &Value, after: &Value, path: &str, found: &mut Vec<String>) {
             }
         }
         (old, new) if old == new => {}
-        (old, new) => found.push(format!("{path}: {} -> {}", short(old), short(new))),
+        (old, new) => {
+            let (old, new) = short(&text(old), &text(new));
+            found.push(format!("{path}: {old} -> {new}"));
+        }
     }
 }
 
 /// How much of a value a message shows, in characters.
 const SHOWN: usize = 60;
 
-fn short(value: &Value) -> String {
-    if value.is_null() {
-        return "nothing".into();
-    }
-    let text = value.to_string();
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
+/// How much of what is alike stands before the difference of two long values, in characters.
+const ALIKE_SHOWN: usize = 20;
+
+fn text(value: &Value) -> String {
+    if value.is_null() { "nothing".into() } else { value.to_string() }
+}
+
+fn short(old: &str, new: &str) -> (String, String) {
+    let alike = old.chars().zip(new.chars()).take_while(|(old, new)| old == new).count();
+    let is_long = [old, new].iter().any(|text| text.chars().count() > SHOWN);
+    let start = if is_long { alike.saturating_sub(ALIKE_SHOWN) } else { 0 };
+    let cut = |text: &str| {
+        let shown: String = text.chars().skip(start).take(SHOWN).collect();
+        let before = if start > 0 { "…" } else { "" };
+        let after = if text.chars().count() > start + SHOWN { "…" } else { "" };
+        format!("{before}{shown}{after}")
+    };
+    (cut(old), cut(new))
 }
 
 #[cfg(test)]
@@ -70,5 +99,28 @@ mod tests {
         );
         assert_eq!(differences(&before, &after, 1).last().map(String::as_str), Some("and 2 more"));
         assert!(differences(&before, &before, 10).is_empty());
+    }
+
+    #[test]
+    fn of_long_values_the_part_that_differs_is_shown() {
+        let page = |end: &str| json!({"page": format!("{}{end}", "a".repeat(99))});
+        let alike = "a".repeat(20);
+        assert_eq!(differences(&page("b"), &page("c"), 10), [format!("page: …{alike}b\" -> …{alike}c\"")]);
+    }
+
+    #[test]
+    fn a_child_of_an_answer_is_known_by_its_name() {
+        let answer =
+            |children: Value| serde_json::from_value::<Shown>(json!({"children": children})).unwrap();
+        let child = |name: &str, value: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}, "data": {"k": value}});
+        let expected = answer(json!([child("a", "1"), child("b", "1")]));
+        assert_eq!(
+            of_answers(&expected, &answer(json!([child("b", "2"), child("a", "1")])), 10),
+            ["children[ConfigMap n/b].data.k: \"1\" -> \"2\""]
+        );
+        assert_eq!(
+            of_answers(&expected, &answer(json!([child("b", "1"), child("a", "1")])), 10),
+            ["children: in another order"]
+        );
     }
 }

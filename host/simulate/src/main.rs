@@ -4,6 +4,7 @@ mod progress;
 mod report;
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -20,7 +21,8 @@ use pintle_offline as offline;
 use pintle_offline::{documents, setting::default_spec};
 use pintle_runtime::clock;
 use pintle_simulation::{
-    Failure, Plan, Replay, Setting, Simulation, Subject, UnknownKinds, choice,
+    Class, Failure, Hosts, Plan, Replay, Setting, Simulation, Subject, UnknownKinds, choice,
+    run::Replicas as _,
     scenario::ModuleFile,
     search::{self, Effort},
 };
@@ -28,13 +30,16 @@ use pintle_wit::schema::host_status_properties;
 use serde_json::{Value, json};
 
 use progress::Progress;
-use report::{Found, Report};
+use report::{Found, LeftOut, Report};
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// The name that the guest's Module has in a simulation.
 const MODULE: &str = "under-test";
+
+/// A quick search runs one plan in so many. The plans are in turns of their classes, so that each class has its share.
+const QUICK_STEP: usize = 10;
 
 /// How many failures are shown.
 const FAILURES_MAX: usize = 5;
@@ -90,7 +95,13 @@ fn search(report: &Report<'_>, subjects: Vec<Subject<'_>>) -> Result<CommandStat
         failures_max: FAILURES_MAX,
         again_every: 50,
     };
-    let plans = choice::plans(&sound, &[], &effort);
+    let all = choice::plans(&sound, &[], &effort);
+    let step = if report.arguments.quick { QUICK_STEP } else { 1 };
+    let plans: Vec<Replay> = all.iter().step_by(step).cloned().collect();
+    let left_out = LeftOut {
+        plans: all.len() - plans.len(),
+        classes: classes(&all).difference(&classes(&plans)).copied().collect(),
+    };
     let begun = clock::monotonic();
     let progress = Progress::new(plans.len());
     let mut tally = search::search(&sound, &plans, &effort, &|done, failed| progress.tell(done, failed))?;
@@ -99,12 +110,17 @@ fn search(report: &Report<'_>, subjects: Vec<Subject<'_>>) -> Result<CommandStat
     // Where something breaks although nothing goes wrong, there is nothing to compare plans with.
     let unsearched = failures.len();
     failures.append(&mut tally.failures);
-    let found = Found { failures, unsearched, tally, seconds };
+    let found = Found { failures, unsearched, tally, left_out, seconds };
     output::print(&match report.arguments.output {
         Some(form) => output::text(&report.data(&found), form)?,
         None => report.told(&found)?,
     })?;
     Ok(if found.failures.is_empty() { CommandStatus::Fine } else { CommandStatus::Failed })
+}
+
+/// The classes of these plans.
+fn classes(plans: &[Replay]) -> BTreeSet<Class> {
+    plans.iter().flat_map(|replay| Hosts::classes_of(&replay.plan.0)).collect()
 }
 
 fn repeat(

@@ -13,27 +13,35 @@ use pintle_runtime::clock;
 pub(crate) struct Progress {
     plans: usize,
     is_terminal: bool,
-    begun: Duration,
-    told: Mutex<Duration>,
+    /// When something was told, and how many plans were done then.
+    told: Mutex<Vec<(Duration, usize)>>,
 }
 
 impl Progress {
     pub(crate) fn new(plans: usize) -> Self {
-        let now = clock::monotonic();
-        Self { plans, is_terminal: io::stderr().is_terminal(), begun: now, told: Mutex::new(now) }
+        let begun = (clock::monotonic(), 0);
+        Self { plans, is_terminal: io::stderr().is_terminal(), told: Mutex::new(vec![begun]) }
     }
 
     pub(crate) fn tell(&self, done: usize, failed: usize) {
         let every = if self.is_terminal { Duration::from_millis(250) } else { Duration::from_secs(10) };
         let now = clock::monotonic();
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.saturating_sub(*told) < every {
+        let is_recent = told.last().is_some_and(|(last, _)| now.saturating_sub(*last) < every);
+        // The plans that failed are shortened then, which takes as many runs again.
+        let is_over = done == self.plans && failed > 0;
+        if is_recent && !is_over {
             return;
         }
-        *told = now;
-        let seconds = now.saturating_sub(self.begun).as_secs_f64();
-        let left = seconds / done.max(1) as f64 * self.plans.saturating_sub(done) as f64;
-        let line = format!("{done} of {} plans, {failed} failed, {left:.0} s left", self.plans);
+        told.push((now, done));
+        let begun = told.first().map_or(now, |(begun, _)| *begun);
+        let seconds = now.saturating_sub(begun).as_secs_f64();
+        let then = if is_over {
+            "; what failed is shortened".to_owned()
+        } else {
+            format!(", about {:.0} s left", seconds_left(&told, self.plans))
+        };
+        let line = format!("{done} of {} plans, {failed} failed; {seconds:.0} s{then}", self.plans);
         // Who cannot be told loses nothing of the result.
         let _ = match self.is_terminal {
             true => write!(io::stderr(), "\r\x1b[K{line}"),
@@ -45,5 +53,28 @@ impl Progress {
         if self.is_terminal {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
+    }
+}
+
+/// How long the other plans take. Those with several faults come last and take longer, so the pace is that of the second half of what is
+/// done.
+fn seconds_left(told: &[(Duration, usize)], plans: usize) -> f64 {
+    let Some((now, done)) = told.last().copied() else { return 0.0 };
+    let (since, before) =
+        told.iter().rev().copied().find(|(_, before)| *before <= done / 2).unwrap_or((now, done));
+    let pace = now.saturating_sub(since).as_secs_f64() / done.saturating_sub(before).max(1) as f64;
+    pace * plans.saturating_sub(done) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_told_by_the_pace_of_late() {
+        let told = [(0, 0), (10, 50), (30, 100)].map(|(at, done)| (Duration::from_secs(at), done));
+        // Fifty took twenty seconds.
+        assert_eq!(seconds_left(&told, 200).round(), 40.0);
+        assert_eq!(seconds_left(&told[..2], 50).round(), 0.0);
     }
 }

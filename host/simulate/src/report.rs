@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use pintle::cli::{native::Native, output, problem::Problem, simulate::Simulate};
-use pintle_simulation::{Differing, Failure, Property, Replay, RunOutcome, Tally, TraceEntry};
+use pintle_simulation::{Class, Differing, Failure, Property, Replay, RunOutcome, Tally, TraceEntry};
 use serde_json::{Value, json};
 
 /// How many of the steps before a failure are shown.
@@ -15,7 +15,15 @@ pub(crate) struct Found {
     /// How many scenarios broke a property with nothing going wrong, so that no plan was run with them.
     pub(crate) unsearched: usize,
     pub(crate) tally: Tally,
+    pub(crate) left_out: LeftOut,
     pub(crate) seconds: f64,
+}
+
+/// What a quick search leaves out.
+pub(crate) struct LeftOut {
+    pub(crate) plans: usize,
+    /// The classes of which it leaves out all.
+    pub(crate) classes: Vec<Class>,
 }
 
 /// What tells of the runs of a guest.
@@ -59,6 +67,16 @@ impl<'a> Report<'a> {
                 found.tally.plans as f64 / found.seconds.max(0.001),
                 classes.join(", ")
             ));
+        }
+        let LeftOut { plans, classes } = &found.left_out;
+        if *plans > 0 {
+            let classes: Vec<&str> = classes.iter().map(|class| class.plural()).collect();
+            let classes = if classes.is_empty() {
+                String::new()
+            } else {
+                format!(", and with them all {}", classes.join(", "))
+            };
+            text.push_str(&format!("--quick leaves out {plans} plans{classes}\n"));
         }
         Ok(text)
     }
@@ -109,7 +127,7 @@ impl<'a> Report<'a> {
         let classes: BTreeMap<&str, usize> =
             found.tally.by_class.iter().map(|(class, count)| (class.code(), count.hit)).collect();
         json!({
-            "plans": found.tally.plans, "failed": found.tally.failed, "unsearched": found.unsearched,
+            "plans": found.tally.plans, "failed": found.tally.failed, "unsearched": found.unsearched, "leftOut": found.left_out.plans,
             "seconds": found.seconds, "classes": classes,
             "failures": found.failures.iter().map(|failure| self.data_of(failure, STEPS_SHOWN)).collect::<Vec<_>>(),
         })

@@ -158,7 +158,7 @@ fn diff_text(roots: &[PlannedRoot]) -> String {
         let verdict = json!(root.verdict);
         let word = verdict.as_str().unwrap_or_default();
         let _ = writeln!(text, "# {}: {word}", root.root.reference());
-        let mut note = |note: &str| text.push_str(&format!("#   {}\n", note.replace('\n', " ")));
+        let mut note = |note: &str| text.push_str(&format!("#   {}\n", note.replace('\n', "\n#     ")));
         if let Some(failure) = &root.failure {
             let at = failure.path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
             let now = if root.fails_now == Some(true) { ", as it does now" } else { "" };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use pintle_offline as offline;
 use pintle_offline::{
-    ask::{self, Objects, ask},
+    ask::{self, Blame, Objects, ask},
     case, documents,
 };
 
@@ -99,11 +99,14 @@ impl Render {
             let objects = Objects { documents, beside: &beside, now, ..Objects::default() };
             let answer = ask(&subject, objects)?;
             let said = answer.trapped.as_ref().and_then(|at| native.says(at.function, &at.request));
-            let warnings = answer.unused.iter().chain(&answer.refusals);
+            // What the API server would refuse by the schema of its kind is an error below.
+            let is_error = answer.refused.iter().any(|refused| refused.blame == Blame::Kind);
+            let refusals = answer.refusals.iter().filter(|_| !is_error);
+            let warnings = answer.unused.iter().chain(refusals);
             warnings.for_each(|warning| eprintln!("warning: {warning}"));
             module::warn_unchecked(&answer.unchecked);
             for error in answer.errors() {
-                eprintln!("error: {error}");
+                eprintln!("error: {}", error.replace('\n', "\n  "));
                 status = CommandStatus::Failed;
             }
             said.iter().for_each(|said| eprintln!("{said}"));

@@ -33,8 +33,9 @@ Examples:
   # Run a scenario
   pintle simulate guest.wasm --scenario steps.yaml
 
-  # Run more plans
+  # Run more plans, or a tenth of them
   pintle simulate guest.wasm --seeds 20000
+  pintle simulate guest.wasm --quick
 
   # Repeat one run; a failure prints this line
   pintle simulate guest.wasm \\
@@ -58,6 +59,10 @@ pub struct Simulate {
     /// Number of plans to run
     #[arg(long, value_name = "N", default_value_t = 500, conflicts_with = "replay")]
     pub seeds: usize,
+
+    /// Run one in ten of the plans, and say what that leaves out
+    #[arg(long, conflicts_with = "replay")]
+    pub quick: bool,
 
     /// Repeat one run and print everything that happens in it
     #[arg(long, value_name = "LINE")]

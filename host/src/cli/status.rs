@@ -7,7 +7,10 @@ use kube::{Api, Client, ResourceExt};
 use pintle_api::{Module, Reconciler, View};
 use pintle_core::{
     conditions::READY,
-    reasons::{REGISTERED, ROOTS_READY},
+    reasons::{
+        DRIFT_UNWATCHED, IN_USE, NEEDS_UNWATCHED, REGISTERED, ROOTS_READY, STATUS_SCHEMA_INCOMPLETE,
+        STATUS_SUBRESOURCE_MISSING,
+    },
 };
 use pintle_kubernetes::connect::Connect;
 use pintle_operator::LEASE;
@@ -24,7 +27,8 @@ use super::{
 ///
 /// The command lists the host, the Reconcilers, Views and Modules. The host is ready while one of its processes renews the Lease
 /// `pintle`; a host with `--leader-elect=false` has none. Below each other object, it says which of the conditions Ready, RootsReady and Registered is
-/// not True, why, and what to do. RootsReady of a Reconciler names the first of the custom resources that fail.
+/// not True, why, and what to do. RootsReady of a Reconciler names the first of the custom resources that fail. Other conditions that are
+/// something to know, such as StatusSchemaIncomplete, are named too.
 ///
 /// The exit code is 0 if everything is ready, and 1 if something is not. The conditions are what the host and the gateway have written
 /// last.
@@ -50,6 +54,10 @@ pub(super) struct Status {
 /// How far the clocks of a host and of this machine may be apart.
 const CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_secs(30);
 
+/// The conditions that are something to know where they are True. They make nothing fail.
+const TO_KNOW: [&str; 5] =
+    [STATUS_SUBRESOURCE_MISSING, STATUS_SCHEMA_INCOMPLETE, DRIFT_UNWATCHED, NEEDS_UNWATCHED, IN_USE];
+
 /// The page about reasons. What a reason means depends on where it is met, so it has a section for each kind of object.
 const REASONS: &str = include_str!("../../../docs/reasons.md");
 
@@ -68,10 +76,13 @@ impl Status {
 struct Screen {
     table: Table,
     is_well: bool,
+    /// Something is named that is no failure.
+    has_notes: bool,
 }
 
 async fn look(client: &Client, namespace: &str) -> Result<Screen, Problem> {
-    let mut screen = Screen { table: Table::new(&["NAME", "READY", "REASON"]), is_well: true };
+    let mut screen =
+        Screen { table: Table::new(&["NAME", "READY", "REASON"]), is_well: true, has_notes: false };
     let lease = Api::<Lease>::namespaced(client.clone(), namespace).get_opt(LEASE).await;
     let lease = lease.map_err(|error| live::problem(format!("the Lease {namespace}/{LEASE}"), &error))?;
     screen.add_host(namespace, lease.and_then(|lease| lease.spec), clock::now());
@@ -120,11 +131,22 @@ impl Screen {
             self.is_well = false;
             self.table.below(&line);
         }
+        let is_note = |condition: &&Condition| {
+            condition.status == ConditionStatus::True && TO_KNOW.contains(&condition.r#type.as_str())
+        };
+        for Condition { r#type, message, .. } in conditions.iter().filter(is_note) {
+            self.has_notes = true;
+            self.table.below(&format!("{}: {message}", r#type));
+        }
     }
 
     fn text(&self) -> String {
         let table = self.table.text();
-        if self.is_well { table + "\nEverything is ready.\n" } else { table }
+        match (self.is_well, self.has_notes) {
+            (true, false) => table + "\nEverything is ready.\n",
+            (true, true) => table + "\nNothing fails; see what is named above.\n",
+            (false, _) => table,
+        }
     }
 }
 
@@ -149,7 +171,9 @@ fn wrong(section: &str, conditions: &[Condition], generation: Option<i64>) -> Ve
     let not_true = |condition: &&Condition| condition.status != ConditionStatus::True;
     for condition in [READY, ROOTS_READY, REGISTERED].into_iter().filter_map(find).filter(not_true) {
         let Condition { r#type, reason, message, .. } = condition;
-        lines.push(format!("{}: {reason}: {message}", r#type));
+        let said = format!("{}: {reason}: {message}", r#type);
+        // Of several roots, and of several refusals of one, each has its line.
+        lines.extend(said.split("; ").map(ToOwned::to_owned));
         // The reason of RootsReady is that of roots.
         let section = if r#type == ROOTS_READY { "Custom resources" } else { section };
         lines.extend(remedy(section, reason).map(|remedy| format!("hint: {remedy}")));
@@ -222,11 +246,26 @@ Everything is ready.
     }
 
     #[tokio::test]
+    async fn what_is_to_be_known_is_named_and_not_everything_is_called_ready() {
+        let lacks =
+            condition("StatusSchemaIncomplete", "True", "FieldsUndeclared", "status.pintle is not declared");
+        let ready = condition("Ready", "True", "Succeeded", "");
+        let (text, is_well) = shown(&[reconciler("web-0.1.0", None, &[ready, lacks])]).await;
+        assert!(is_well, "{text}");
+        let end = "\n  StatusSchemaIncomplete: status.pintle is not declared\n\nNothing fails; see what is named above.\n";
+        assert!(text.ends_with(end), "{text}");
+    }
+
+    #[tokio::test]
     async fn what_is_wrong_stands_below_with_what_to_do() {
         let serving = condition("Ready", "True", "Serving", "");
         let missing = condition("Registered", "False", "APIServiceMissing", "there is no APIService v1.b.io");
-        let fails =
-            condition("RootsReady", "False", "Broken", "1 of 3 roots fail (1 Broken): shop/a: Broken: no");
+        let fails = condition(
+            "RootsReady",
+            "False",
+            "Broken",
+            "2 of 3 roots fail (2 Broken): shop/a: Broken: no; shop/b: Broken: no",
+        );
         let taken = condition("Ready", "False", "GroupTaken", "a CRD serves the group b.io");
         let (text, is_well) = shown(&[
             module("new", None),
@@ -241,7 +280,8 @@ Everything is ready.
             "NAME           READY     REASON
 host           True      Leading
 reconciler/r   True      Succeeded
-  RootsReady: Broken: 1 of 3 roots fail (1 Broken): shop/a: Broken: no
+  RootsReady: Broken: 2 of 3 roots fail (2 Broken): shop/a: Broken: no
+  shop/b: Broken: no
 view/llamas    True      Serving
   Registered: APIServiceMissing: there is no APIService v1.b.io
   hint: Run the command in the message: it applies what `pintle rbac` prints.

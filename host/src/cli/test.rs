@@ -9,7 +9,8 @@ use clap::Args;
 use pintle_engine::Module;
 use pintle_offline as offline;
 use pintle_offline::{
-    case,
+    ask::Trapped,
+    case, difference,
     documents::{self, Document},
 };
 use pintle_wit::Kind;
@@ -76,6 +77,9 @@ pub(super) struct Test {
     output: Option<Data>,
 }
 
+/// How many differences of a case are shown.
+const DIFFERENCES_SHOWN: usize = 12;
+
 /// What came of one file.
 #[derive(Default, Serialize)]
 struct CaseReport {
@@ -87,6 +91,9 @@ struct CaseReport {
     problems: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     difference: Option<String>,
+    /// The places of it, for a person.
+    #[serde(skip)]
+    places: Vec<String>,
     #[serde(skip)]
     unchecked: BTreeSet<Kind>,
 }
@@ -142,7 +149,10 @@ impl Test {
         report.passed = result.passed();
         report.problems = result.problems;
         report.unchecked = result.unchecked;
+        let native = |at: Trapped| native.says(at.function, &at.request);
         if report.passed {
+            // What was recorded of a trap expects it.
+            report.problems.extend(result.trapped.and_then(native));
             return Ok(report);
         }
         let differs = result.expected.as_ref() != Some(&result.found);
@@ -162,15 +172,19 @@ impl Test {
         if differs {
             report.problems.extend(result.message);
             if let Some(expected) = &result.expected {
-                let (expected, found) = (output::yaml(expected)?, output::yaml(&result.found)?);
-                report.difference = Some(output::difference(&expected, &found));
+                // Where there is no answer, it follows that all that is expected of one is missing.
+                if result.found.failure.is_none() || expected.failure.is_some() {
+                    report.places = difference::of_answers(expected, &result.found, DIFFERENCES_SHOWN);
+                    let (expected, found) = (output::yaml(expected)?, output::yaml(&result.found)?);
+                    report.difference = Some(output::difference(&expected, &found));
+                }
             } else if !self.update {
                 report.problems.push(
                     "the case expects nothing: run again with --update, and look at what it writes".into(),
                 );
             }
         }
-        report.problems.extend(result.trapped.and_then(|at| native.says(at.function, &at.request)));
+        report.problems.extend(result.trapped.and_then(native));
         Ok(report)
     }
 }
@@ -183,11 +197,13 @@ fn described(report: &CaseReport) -> String {
     };
     let mut text = format!("{word}  {}\n", report.file);
     for problem in &report.problems {
-        text.push_str(&format!("        {problem}\n"));
+        text.push_str(&format!("        {}\n", problem.replace('\n', "\n        ")));
     }
-    if let Some(difference) = &report.difference {
-        text.push_str("        - what the case expects\n        + what the guest answers\n");
-        text.push_str(difference);
+    if !report.places.is_empty() {
+        text.push_str("        what the case expects -> what the guest answers (as a whole: add -o yaml)\n");
+    }
+    for place in &report.places {
+        text.push_str(&format!("          {place}\n"));
     }
     text
 }

@@ -88,8 +88,8 @@ pub(super) fn check(
                 reasons::CHILD_IS_ROOT,
                 format_args!("{path}.metadata.name"),
                 format_args!(
-                    "{name} is the root itself, or an owner of it, and deleting either would delete both; leave it out, or \
-                     give the child another name. What the root is to show belongs into the answer's status"
+                    "give {name} another name, or leave it out: it is the root itself, or an owner of it, and deleting either \
+                     would delete both. What the root is to show belongs into the answer's status"
                 ),
             );
         }
@@ -146,8 +146,8 @@ fn references_in_order(children: &[AllowedChild], found: &mut Violations) {
         if let Some(later) = later {
             let (name, of) = (&child.reference, &later.reference);
             let message = format_args!(
-                "the pod template of {} {:?} refers to {} {:?}, which is of stage {}: it must be of the same stage or an earlier one",
-                name.kind, name.name, of.kind, of.name, later.stage
+                "put {} {:?} into stage {} or an earlier one: the pod template of {} {:?} refers to it, and it is of stage {}",
+                of.kind, of.name, child.stage, name.kind, name.name, later.stage
             );
             found.add(reasons::REFERENCE_IN_LATER_STAGE, format_args!("children[{index}].stage"), message);
         }
@@ -189,7 +189,7 @@ pub(super) fn shape(child: Value, path: &str, found: &mut Violations) -> Option<
         found.add(
             reasons::CHILD_STATUS_FORBIDDEN,
             format_args!("{path}.status"),
-            "a child's status is written by its controller",
+            "leave the status out: a child's status is written by its controller",
         );
     }
     string_data(&mut fields, path, found);
@@ -243,8 +243,7 @@ fn check_metadata(metadata: &Map<String, Value>, path: &str, found: &mut Violati
             "labels" | "annotations" => check_map(value, &format!("{path}.{key}"), found),
             _ => {
                 let message = format_args!(
-                    "metadata.{key} is not a guest's to set; it may set name, namespace, labels and \
-                     annotations"
+                    "leave metadata.{key} out: a guest may set name, namespace, labels and annotations alone"
                 );
                 found.add(reasons::METADATA_FORBIDDEN, format_args!("{path}.{key}"), message);
             }
@@ -266,7 +265,7 @@ fn check_map(map: &Value, path: &str, found: &mut Violations) {
             );
         }
         if names::is_ours(key) {
-            let message = format_args!("{key} belongs to the host: {} is reserved", names::DOMAIN);
+            let message = format_args!("leave {key} out: {} is reserved for the host", names::DOMAIN);
             found.add(reasons::METADATA_RESERVED, format_args!("{path}[{key}]"), message);
         }
     }
@@ -320,7 +319,10 @@ fn kinds(context: &GateContext<'_>, kind: &Kind, name: &str, path: &str, found: 
         found.add(
             reasons::KIND_NOT_DECLARED,
             at,
-            format_args!("{name}: the manifest does not declare children of kind {kind}"),
+            format_args!(
+                "{name}: add ChildKind::new({:?}, {:?}) to the manifest's children, which do not have this kind",
+                kind.api_version, kind.kind
+            ),
         );
     } else if !context.grants.allows_child(kind) {
         let message = format_args!(
@@ -359,12 +361,16 @@ fn place(context: &GateContext<'_>, mut object: Value, path: &str, found: &mut V
         (false, _, None) => return object,
         (true, Some(root), Some(named)) if root == named => return object,
         (true, None, Some(named)) if context.grants.allows_child_in(&kind, named) => return object,
-        (false, _, Some(_)) => format!("{kind} is of cluster scope: its objects have no namespace"),
-        (true, Some(_), Some(named)) => {
-            format!("a child of a root in a namespace is in that namespace, and this one names {named:?}")
+        (false, _, Some(_)) => {
+            format!("leave the namespace out: {kind} is of cluster scope, and its objects have none")
+        }
+        (true, Some(root), Some(named)) => {
+            format!(
+                "leave the namespace out: a child is in that of its root, {root:?}, and never in {named:?}"
+            )
         }
         (true, None, None) => {
-            "the root is of cluster scope, so that the child must name its namespace".into()
+            "set the namespace: the root is of cluster scope, and has none that the child could be in".into()
         }
         (true, None, Some(named)) => format!(
             "Reconciler {} does not grant children of kind {kind} in namespace {named:?}: an administrator can name it in \

@@ -94,7 +94,10 @@ fn objects(
     let is_kind = |api_version: &str, name: &str| *api_version == kind.api_version && *name == kind.kind;
     let declared = context.manifest.needs.iter().find(|one| is_kind(&one.api_version, &one.kind));
     if declared.is_none() {
-        let message = format_args!("the manifest does not declare that it needs {kind}");
+        let message = format_args!(
+            "add NeedKind::new({:?}, {:?}) to the manifest's needs, which do not have this kind",
+            kind.api_version, kind.kind
+        );
         found.add(reasons::NEED_NOT_DECLARED, format_args!("{at}.kind"), message);
         return None;
     }
@@ -122,7 +125,9 @@ fn objects(
             Some(name)
         }
         Some(_) => {
-            let message = format_args!("{kind} is of cluster scope: its objects have no namespace");
+            let message = format_args!(
+                "leave the namespace out: {kind} is of cluster scope, and its objects have none"
+            );
             found.add(reasons::NEED_INVALID, format_args!("{at}.namespace"), message);
             None
         }

@@ -30,9 +30,14 @@ pub(super) fn check(
                 let message = format_args!("{label} is patched twice");
                 found.add(reasons::DUPLICATE_PATCH, format_args!("{path}.metadata.name"), message);
             }
+            let known = found.count();
             kinds(context, &kind, &path, found);
+            let is_of_kind = found.count() == known;
             let object = place(context, object, &path, found);
-            fields(context, &kind, &object, &path, found);
+            // What would be said of the fields of another kind follows from what is said of the kind.
+            if is_of_kind {
+                fields(context, &kind, &object, &path, found);
+            }
             pods::check(context, &BTreeSet::new(), &object, &label, &path, found);
             if found.count() == before {
                 let mut grants = context.grants.patches.iter();
@@ -50,7 +55,10 @@ fn kinds(context: &GateContext<'_>, kind: &Kind, path: &str, found: &mut Violati
     if children::is_forbidden(kind) && object::namespace(context.root).is_some() {
         found.add(reasons::KIND_FORBIDDEN, at, format_args!("no namespaced root may patch {kind}"));
     } else if !context.manifest.patches.iter().any(|one| is_kind(kind, &one.api_version, &one.kind)) {
-        let message = format_args!("the manifest does not declare that it patches {kind}");
+        let message = format_args!(
+            "add PatchKind::new({:?}, {:?}, &[\"FIELD\"]) to the manifest's patches, which do not have this kind",
+            kind.api_version, kind.kind
+        );
         found.add(reasons::PATCH_NOT_DECLARED, at, message);
     } else if !context.grants.patches.iter().any(|one| is_kind(kind, &one.api_version, &one.kind)) {
         let message = format_args!("Reconciler {} does not grant patches of {kind}", context.reconciler);
@@ -73,10 +81,12 @@ fn place(context: &GateContext<'_>, mut object: Value, path: &str, found: &mut V
         }
         (true, Some(root), Some(named)) if root == named => return object,
         (true, None, Some(_)) | (false, None, None) => return object,
-        (true, None, None) => "the root is of cluster scope, so that the patch must name a namespace",
-        (true, Some(_), Some(_)) => "a patch is of an object in the root's namespace",
+        (true, None, None) => "set the namespace: the root is of cluster scope, and has none",
+        (true, Some(_), Some(_)) => "leave the namespace out: a patch is of an object in the root's",
         (false, Some(_), _) => "a namespaced root may not patch what is of cluster scope",
-        (false, None, Some(_)) => "the kind is of cluster scope: its objects have no namespace",
+        (false, None, Some(_)) => {
+            "leave the namespace out: the kind is of cluster scope, and its objects have none"
+        }
     };
     found.add(reasons::NAMESPACE_FORBIDDEN, format_args!("{path}.metadata.namespace"), refusal);
     object

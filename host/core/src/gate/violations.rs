@@ -89,7 +89,8 @@ impl Violations {
         }
     }
 
-    /// The violations as one failure: reason and path of the first, and as many as a condition has room for in the message.
+    /// The violations as one failure: reason and path of the first, and as many as a condition has room for in the message, each in a line.
+    /// A condition has no lines, and shows them with a `;` between.
     pub(super) fn failure(&self) -> Failure {
         let Some(first) = self.listed.first() else { return Failure::default() };
         let mut message = first.message.clone();
@@ -98,11 +99,11 @@ impl Violations {
             if message.len() > MESSAGE_BYTES_FULL {
                 break;
             }
-            message.push_str(&format!("; {}: {} ({})", other.path, other.message, other.reason));
+            message.push_str(&format!(";\n{}: {} ({})", other.path, other.message, other.reason));
             told += 1;
         }
         if self.count > told {
-            message.push_str(&format!("; and {} more", self.count - told));
+            message.push_str(&format!(";\nand {} more", self.count - told));
         }
         Failure {
             reason: first.reason.into(),
@@ -138,7 +139,7 @@ mod tests {
             (LISTED_MAX, LISTED_MAX, 349_984)
         );
         let failure = found.failure();
-        assert!(failure.message.ends_with("; and 349984 more"), "{failure}");
+        assert!(failure.message.ends_with(";\nand 349984 more"), "{failure}");
         assert_eq!(failure.path.as_deref(), Some("events[0].message"));
     }
 
@@ -150,7 +151,7 @@ mod tests {
         }
         found.name_since(0, &"l".repeat(100));
         let failure = found.failure();
-        assert!(failure.message.len() <= 4096 && failure.message.ends_with("; and 97 more"), "{failure}");
+        assert!(failure.message.len() <= 4096 && failure.message.ends_with(";\nand 97 more"), "{failure}");
         assert!(failure.path.is_some_and(|path| path.len() <= 256));
     }
 

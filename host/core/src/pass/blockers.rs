@@ -34,7 +34,13 @@ impl Pass {
         };
         if let Some(failure) = &self.failure {
             let at = failure.path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
-            let way_out = if object::is_deleting(&self.root) { self.way_out() } else { String::new() };
+            let way_out = if object::is_deleting(&self.root) {
+                self.way_out()
+            } else if failure.reason == reasons::TRAP {
+                format!("; to run it beside the guest's sources, with the message: {}", self.recording())
+            } else {
+                String::new()
+            };
             let message = format!("{at}{}{way_out}", failure.message);
             add(&word(&failure.reason, reasons::GUEST_FAILED), message, !failure.retry);
             return blockers;
@@ -148,6 +154,13 @@ impl Pass {
         format!("; to let the root go without its guest: {command} pintle.dev/release=true")
     }
 
+    /// The command that makes a golden case of the root.
+    fn recording(&self) -> String {
+        let root = object::reference(&self.root);
+        let (place, kind) = on_command_line(&root);
+        format!("pintle record{place} {kind}/{name} > cases/{name}.yaml", name = root.name)
+    }
+
     /// Every wanted child that exists, and whether it is ready.
     fn readiness(&self) -> Vec<(ObjectRef, Ready)> {
         let owned = |child: &&Observed| self.owns(child);
@@ -171,12 +184,18 @@ impl Pass {
     }
 }
 
-/// A command about one object. The kind has its group, since a kind of the same name may be in another one.
+/// A command about one object.
 pub(super) fn kubectl(verb: &str, object: &ObjectRef) -> String {
+    let (place, kind) = on_command_line(object);
+    format!("kubectl {verb}{place} {kind} {}", object.name)
+}
+
+/// The flag for the namespace of an object, and its kind. The kind has its group, since a kind of the same name may be in another one.
+fn on_command_line(object: &ObjectRef) -> (String, String) {
     let place = object.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
     let kind = object.kind();
     let group = if kind.group().is_empty() { String::new() } else { format!(".{}", kind.group()) };
-    format!("kubectl {verb}{place} {}{group} {}", object.kind.to_lowercase(), object.name)
+    (place, format!("{}{group}", object.kind.to_lowercase()))
 }
 
 /// A reason that the API accepts: one CamelCase word, or else the fallback.

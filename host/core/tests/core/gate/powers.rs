@@ -113,7 +113,7 @@ fn needs() -> Vec<Row> {
                 json!({"select": {"field": {"path": "data.host", "equals": "h".repeat(1025)}}}),
             ),
         ),
-        (NEED_NOT_DECLARED, objects(".kind"), "v1 Pod", need("Pod", json!({}))),
+        (NEED_NOT_DECLARED, objects(".kind"), "NeedKind::new(\"v1\", \"Pod\")", need("Pod", json!({}))),
         (
             INDEX_NOT_DECLARED,
             objects(".select.field.path"),

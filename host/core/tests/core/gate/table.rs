@@ -131,7 +131,7 @@ fn forms() -> Vec<Row> {
         row(
             NAMESPACE_FORBIDDEN,
             &at(".metadata.namespace"),
-            web,
+            "Deployment \"web\": leave the namespace out: ",
             "/children/0/object/metadata/namespace",
             json!("kube-system"),
         ),

@@ -77,6 +77,13 @@ fn a_transient_failure_says_nothing_about_the_generation_and_a_terminal_one_does
 }
 
 #[test]
+fn a_trap_comes_with_the_command_that_makes_a_golden_case_of_its_root() {
+    let mut world = World::new();
+    world.pass_with(|_| Err(Failure::terminal("GuestTrapped", "it trapped")));
+    world.tells("Ready", &["pintle record -n shops shop.example.com/shop > cases/shop.yaml"]);
+}
+
+#[test]
 fn a_guest_that_fails_when_it_is_told_of_a_refusal_leaves_what_was_applied() {
     let mut world = World::new();
     world.api.fail("apply ConfigMap page", Fault::Refuse(error(422, "Invalid", "no")));

@@ -24,18 +24,35 @@ use super::{
 /// How many differences a message lists.
 const LISTED: usize = 5;
 
+/// The children and patches that do not fit their kinds, so that the API server would refuse them. `at` says for `children` and `patches`,
+/// and the index there, what paths begin with.
+pub fn misfits<'a>(
+    kinds: &Kinds,
+    children: impl IntoIterator<Item = &'a Value>,
+    patches: impl IntoIterator<Item = &'a Value>,
+    at: fn(&str, usize) -> String,
+) -> Vec<(ObjectRef, Failure)> {
+    let children = children.into_iter().enumerate().map(|(index, child)| {
+        let fits = kinds.fit(child, &at("children", index));
+        (child, fits)
+    });
+    let patches = patches.into_iter().enumerate().map(|(index, patch)| {
+        let fits = kinds.fit_patch(patch, &at("patches", index));
+        (patch, fits)
+    });
+    let all = children.chain(patches);
+    all.filter_map(|(object, fits)| Some((object::reference(object), fits.err()?))).collect()
+}
+
 /// Whether the children and patches of an answer fit their kinds.
 ///
 /// # Errors
 /// The first that it does not, with its path in the answer.
 pub fn fits(kinds: &Kinds, response: &Response) -> Result<(), Failure> {
-    for (index, child) in response.children.iter().enumerate() {
-        kinds.fit(&child.object, &format!("children[{index}].object"))?;
-    }
-    for (index, patch) in response.patches.iter().enumerate() {
-        kinds.fit_patch(&patch.object, &format!("patches[{index}].object"))?;
-    }
-    Ok(())
+    let children = response.children.iter().map(|child| &child.object);
+    let patches = response.patches.iter().map(|patch| &patch.object);
+    let found = misfits(kinds, children, patches, |list, index| format!("{list}[{index}].object"));
+    found.into_iter().next().map_or(Ok(()), |(_, failure)| Err(failure))
 }
 
 /// Runs a guest. `strict` calls it several times for each request and compares the answers.

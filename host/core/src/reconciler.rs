@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pintle_wit::{Failure, Kind, Manifest};
+use pintle_wit::{ChildKind, Failure, Kind, Manifest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -195,6 +195,39 @@ impl Grants {
         if named.is_empty() { BTreeSet::from([None]) } else { named }
     }
 
+    /// What a manifest declares and these grants of a Reconciler leave out. The gate refuses every answer that uses it.
+    pub fn missing(&self, manifest: &Manifest, reconciler: &str) -> Vec<Failure> {
+        let missing = |reason: &str, at: &str, message: String| Failure::terminal(reason, message).at(at);
+        let children = manifest.children.iter().map(ChildKind::kind);
+        let children = children.filter(|kind| !self.allows_child(kind)).map(|kind| {
+            let message = child_not_granted(reconciler, &kind);
+            missing(reasons::KIND_NOT_GRANTED, "spec.grants.children", message)
+        });
+        let needs = manifest.needs.iter().map(|need| Kind::new(&need.api_version, &need.kind));
+        let needs = needs.filter(|kind| !self.allows_need(kind)).map(|kind| {
+            let names = if is_watchable(&kind) { "" } else { ", names: [NAME]" };
+            let message = format!(
+                "Reconciler {reconciler} does not grant that the guest sees {kind}; add to its spec.grants.needs: \
+                 - {{apiVersion: {}, kinds: [{}]{names}}}",
+                kind.api_version, kind.kind
+            );
+            missing(reasons::NEED_NOT_GRANTED, "spec.grants.needs", message)
+        });
+        let patches =
+            manifest.patches.iter().map(|patch| (Kind::new(&patch.api_version, &patch.kind), patch));
+        let patches = patches.filter(|(kind, _)| !self.allows_patch(kind)).map(|(kind, patch)| {
+            let message = patch_not_granted(reconciler, &kind, &patch.fields);
+            missing(reasons::PATCH_NOT_GRANTED, "spec.grants.patches", message)
+        });
+        let evictions = (manifest.evictions && !self.allows_evictions()).then(|| {
+            let message = format!(
+                "Reconciler {reconciler} does not grant that Pods are evicted; add to its spec.grants: evictions: true"
+            );
+            missing(reasons::EVICTION_NOT_GRANTED, "spec.grants.evictions", message)
+        });
+        children.chain(needs).chain(patches).chain(evictions).collect()
+    }
+
     /// What `manifest` asks for and no more: the grants of an offline run without a Reconciler.
     pub fn as_declared(manifest: &Manifest) -> Self {
         let children = manifest
@@ -232,6 +265,26 @@ impl Grants {
             ..Self::default()
         }
     }
+}
+
+/// That a Reconciler does not grant children of a kind, and what to add to it.
+pub(crate) fn child_not_granted(reconciler: &str, kind: &Kind) -> String {
+    format!(
+        "Reconciler {reconciler} does not grant children of kind {kind}; add to its spec.grants.children: \
+         - {{apiVersion: {}, kinds: [{}]}}",
+        kind.api_version, kind.kind
+    )
+}
+
+/// The same of patches of these fields.
+pub(crate) fn patch_not_granted(reconciler: &str, kind: &Kind, fields: &[String]) -> String {
+    format!(
+        "Reconciler {reconciler} does not grant patches of {kind}; add to its spec.grants.patches: \
+         - {{apiVersion: {}, kind: {}, fields: [{}]}}",
+        kind.api_version,
+        kind.kind,
+        fields.join(", ")
+    )
 }
 
 /// The limits of every call of a guest and of its answer.
@@ -335,7 +388,37 @@ mod tests {
     }
 
     use super::*;
-    use pintle_wit::{ChildKind, NeedKind, PatchKind};
+    use pintle_wit::{NeedKind, PatchKind};
+
+    #[test]
+    fn everything_that_a_manifest_declares_and_a_reconciler_does_not_grant_is_told_with_what_to_add() {
+        let manifest = Manifest {
+            children: vec![ChildKind::new("v1", "Service"), ChildKind::new("apps/v1", "Deployment")],
+            needs: vec![NeedKind::new("v1", "Pod"), NeedKind::new("v1", "Secret")],
+            patches: vec![PatchKind::new("apps/v1", "Deployment", &["spec.replicas", "spec.paused"])],
+            evictions: true,
+            ..Manifest::default()
+        };
+        let told = |grants: &Grants| {
+            let missing = grants.missing(&manifest, "web");
+            missing.iter().map(ToString::to_string).collect::<Vec<String>>()
+        };
+        assert_eq!(
+            told(&Grants::default()),
+            [
+                "KindNotGranted: spec.grants.children: Reconciler web does not grant children of kind v1 Service; add to its spec.grants.children: - {apiVersion: v1, kinds: [Service]}",
+                "KindNotGranted: spec.grants.children: Reconciler web does not grant children of kind apps/v1 Deployment; add to its spec.grants.children: - {apiVersion: apps/v1, kinds: [Deployment]}",
+                "NeedNotGranted: spec.grants.needs: Reconciler web does not grant that the guest sees v1 Pod; add to its spec.grants.needs: - {apiVersion: v1, kinds: [Pod]}",
+                "NeedNotGranted: spec.grants.needs: Reconciler web does not grant that the guest sees v1 Secret; add to its spec.grants.needs: - {apiVersion: v1, kinds: [Secret], names: [NAME]}",
+                "PatchNotGranted: spec.grants.patches: Reconciler web does not grant patches of apps/v1 Deployment; add to its spec.grants.patches: - {apiVersion: apps/v1, kind: Deployment, fields: [spec.replicas, spec.paused]}",
+                "EvictionNotGranted: spec.grants.evictions: Reconciler web does not grant that Pods are evicted; add to its spec.grants: evictions: true",
+            ]
+        );
+        let mut all = Grants::as_declared(&manifest);
+        // No grant gives Secrets but by name.
+        all.needs.iter_mut().for_each(|need| need.names = vec!["tls".into()]);
+        assert_eq!(told(&all), [""; 0]);
+    }
 
     #[test]
     fn a_manifest_that_asks_for_what_no_host_gives_is_refused_by_name() {

@@ -37,8 +37,11 @@ use views::ViewTrial;
 /// The laws of views are tried on the cases, and on objects that the command generates from the schemas of the kinds. The first object
 /// that breaks a law is reduced to what is needed to break it, and printed. The schema of a custom kind comes from its CRD.
 ///
-/// The exit code is 1 if a host would refuse the module, if a call fails and its case does not expect that, if the answers differ,
-/// if a number comes out as another one, or if a view breaks a law.
+/// If there is a `reconciler.yaml` beside the module, it must be one that a host accepts for the guest, and grant whatever the manifest
+/// declares.
+///
+/// The exit code is 1 if a host would refuse the module or that Reconciler, if a call fails and its case does not expect that, if the
+/// answers differ, if a number comes out as another one, or if a view breaks a law.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -96,6 +99,8 @@ struct Findings {
     views: Vec<ViewTrial>,
     /// The laws that the cases of views show to be broken, each with the file.
     view_cases: Vec<(String, Failure)>,
+    /// What a host holds against `reconciler.yaml` beside the module, with the name of the file.
+    reconciler: Option<(String, Vec<Failure>)>,
 }
 
 /// What is said of a property of a module, a line each, and what speaks against the module.
@@ -130,6 +135,7 @@ impl Check {
             calls: Vec::new(),
             views: Vec::new(),
             view_cases: Vec::new(),
+            reconciler: None,
         };
         let crds = match self.crds.as_slice() {
             [] => module::crds_beside(&self.module, self.no_crd)?,
@@ -138,6 +144,9 @@ impl Check {
         let given = if self.filenames.is_empty() { Vec::new() } else { documents::read(&self.filenames)? };
         if findings.supported.is_err() {
             return Ok(findings);
+        }
+        if let Some(guest) = module.guest() {
+            findings.reconciler = module::reconciler_beside(&self.module, &guest)?;
         }
         let cases = self.cases()?;
         if let Some(guest) = module.guest().filter(|_| !are_for_views(module, &given)) {
@@ -305,6 +314,13 @@ impl Findings {
                 let line = failure.map_or(otherwise, |failure| format!("no: {failure}"));
                 add(name, vec![line], first(&|failure| failure.reason == reason));
             }
+        }
+        if let Some((file, failures)) = &self.reconciler {
+            let lines = match failures.as_slice() {
+                [] => vec![format!("{file} grants what the guest declares")],
+                failures => failures.iter().map(|failure| format!("no: {failure}")).collect(),
+            };
+            add("Reconciler", lines, failures.first().map(|failure| of(file, failure)));
         }
         let of_cases =
             self.view_cases.iter().map(|(file, failure)| format!("no: {file}: {}", failure.message));

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     cluster::CaseRefusal,
     documents::Document,
-    run,
+    elsewhere, run,
     setting::{self, Setting, SettingError},
     shown::{Shown, ShownItem},
     views::{
@@ -255,6 +255,7 @@ fn unused(views: &[ViewManifest], Document { source, value }: &Document) -> Opti
 fn about_root(guest: &Guest, objects: Objects<'_>) -> Result<Answer, SettingError> {
     let Objects { documents, beside, refusals, now, expected, strict, .. } = objects;
     let with_crds = setting::with_crds(guest.manifest(), documents.clone(), beside);
+    let again = (with_crds.clone(), refusals.clone());
     let setting = match Setting::new(guest, with_crds, refusals.clone(), now) {
         // Another CRD may let the root in, or have done so.
         Err(SettingError::Refused { failure, .. })
@@ -266,6 +267,10 @@ fn about_root(guest: &Guest, objects: Objects<'_>) -> Result<Answer, SettingErro
     };
     let mut answer = run::run(guest, &setting, strict);
     answer.problems.extend(unseen_status(&setting));
+    if strict && answer.refused.is_empty() && answer.violation.is_none() {
+        let (documents, refusals) = again;
+        answer.violation = elsewhere::differs(guest, &setting, documents, refusals, &answer.objects);
+    }
     Ok(Answer { unused: setting.unused, limits: setting.call_limits, schema: setting.schema, ..answer })
 }
 

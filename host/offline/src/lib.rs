@@ -8,6 +8,7 @@ pub mod case;
 pub mod cluster;
 pub mod difference;
 pub mod documents;
+mod elsewhere;
 mod guest;
 pub mod numbers;
 pub mod run;

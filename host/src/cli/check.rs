@@ -28,8 +28,9 @@ use views::ViewTrial;
 ///
 /// The command loads the module as the operator does and calls it. The input is the objects in the files of -f. Without -f, it is
 /// every case in the directory `cases` beside the module. Without cases, it is a custom resource with an empty spec. Every call is
-/// made several times and with the observed children in another order. The answers must be the same. Instructions are counted, so that a call
-/// takes a little longer here than in a cluster.
+/// made several times and with the observed children in another order. The answers must be the same. In another
+/// namespace the answer must be allowed too, with as many children of each kind. Instructions are counted, so that a call takes a little
+/// longer here than in a cluster.
 ///
 /// Of each number of a resource, also of those that only its CRD declares, the command makes others that are easily lost: integers
 /// beyond 2^53, and doubles of 17 digits. The guest must hand them on as they are, or refuse them.

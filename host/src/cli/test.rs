@@ -36,7 +36,7 @@ use super::{
 /// declares.
 ///
 /// Every call is made twice and with the observed children in another order. The answers must be the same. A second pass over the
-/// result must have nothing to do.
+/// result must have nothing to do. In another namespace the answer must be allowed too, with as many children of each kind.
 ///
 /// A case with `view` is about a view. It has `show`, a list of objects of the backing kind, or `store`, with the `object` that
 /// somebody writes and the `current` object of the backing kind, or both. `config` is optional. `expect` has `shown`, with `object` or

@@ -144,6 +144,8 @@ pub struct Answer {
     pub violation: Option<Failure>,
     /// What is wrong with what was asked, or breaks a law of views.
     pub problems: Vec<String>,
+    /// Names by which children mean each other and that none of them has.
+    pub warnings: Vec<String>,
     /// Documents that play no part.
     pub unused: Vec<String>,
     /// What stands in the way of children, as the guest was told.

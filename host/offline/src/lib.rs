@@ -14,6 +14,7 @@ pub mod numbers;
 pub mod run;
 pub mod setting;
 pub mod shown;
+mod siblings;
 pub mod views;
 
 use pintle_engine::{Engine, EngineConfig, Meter};

@@ -19,6 +19,7 @@ use super::{
     guest::{impurity, text_of},
     setting::Setting,
     shown::Shown,
+    siblings,
 };
 
 /// How many differences a message lists.
@@ -76,6 +77,7 @@ pub(crate) fn run(guest: &Guest, setting: &Setting, strict: bool) -> Answer {
             let kinds = children.iter().map(object::kind);
             answer.unchecked = kinds.filter(|kind| !setting.kinds.has(kind)).collect();
             answer.problems = run.cluster.unused_refusals();
+            answer.warnings = siblings::warnings(children);
             (answer.shown, answer.objects) = (shown.clone(), children.clone());
         }
         Some(Err((blame, failure))) => answer.refuse(blame.what(), *blame, failure.clone()),

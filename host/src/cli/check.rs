@@ -90,6 +90,7 @@ struct Call {
     outcome: String,
     failure: Option<Failure>,
     numbers: Numbers,
+    warnings: Vec<String>,
     unchecked: BTreeSet<Kind>,
 }
 
@@ -120,6 +121,9 @@ impl Check {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let module = module::load(&offline::engine()?, &self.module)?;
         let findings = self.findings(&module)?;
+        for call in &findings.calls {
+            call.warnings.iter().for_each(|warning| eprintln!("warning: {}: {warning}", call.name));
+        }
         module::warn_unchecked(&findings.calls.iter().flat_map(|call| call.unchecked.clone()).collect());
         let verdicts = findings.verdicts();
         let failure = verdicts.iter().find_map(|verdict| verdict.failure.clone());
@@ -270,6 +274,7 @@ impl Call {
             stats,
             outcome,
             numbers,
+            warnings: answer.warnings,
             unchecked: answer.unchecked,
         }
     }

@@ -99,7 +99,7 @@ impl Render {
             let objects = Objects { documents, beside: &beside, now, ..Objects::default() };
             let answer = ask(&subject, objects)?;
             let said = answer.trapped.as_ref().and_then(|at| native.says(at.function, &at.request));
-            let warnings = answer.unused.iter().chain(&answer.refusals);
+            let warnings = answer.unused.iter().chain(&answer.refusals).chain(&answer.warnings);
             warnings.for_each(|warning| eprintln!("warning: {warning}"));
             module::warn_unchecked(&answer.unchecked);
             for error in answer.errors() {

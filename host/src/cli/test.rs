@@ -91,6 +91,8 @@ struct CaseReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     difference: Option<String>,
     #[serde(skip)]
+    warnings: Vec<String>,
+    #[serde(skip)]
     unchecked: BTreeSet<Kind>,
 }
 
@@ -110,6 +112,7 @@ impl Test {
             if self.output.is_none() {
                 output::print(&described(&report))?;
             }
+            report.warnings.iter().for_each(|warning| eprintln!("warning: {}: {warning}", report.file));
             reports.push(report);
         }
         module::warn_unchecked(&reports.iter().flat_map(|report| report.unchecked.clone()).collect());
@@ -156,6 +159,7 @@ impl Test {
         };
         report.passed = result.passed();
         report.problems = result.problems;
+        report.warnings = result.warnings;
         report.unchecked = result.unchecked;
         if report.passed {
             return Ok(report);

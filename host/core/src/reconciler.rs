@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pintle_wit::{ChildKind, Failure, Kind, Manifest};
+use pintle_wit::{ChildKind, Failure, Kind, Manifest, NeedKind, PatchKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -197,35 +197,31 @@ impl Grants {
 
     /// What a manifest declares and these grants of a Reconciler leave out. The gate refuses every answer that uses it.
     pub fn missing(&self, manifest: &Manifest, reconciler: &str) -> Vec<Failure> {
-        let missing = |reason: &str, at: &str, message: String| Failure::terminal(reason, message).at(at);
-        let children = manifest.children.iter().map(ChildKind::kind);
-        let children = children.filter(|kind| !self.allows_child(kind)).map(|kind| {
-            let message = child_not_granted(reconciler, &kind);
-            missing(reasons::KIND_NOT_GRANTED, "spec.grants.children", message)
-        });
-        let needs = manifest.needs.iter().map(|need| Kind::new(&need.api_version, &need.kind));
-        let needs = needs.filter(|kind| !self.allows_need(kind)).map(|kind| {
-            let names = if is_watchable(&kind) { "" } else { ", names: [NAME]" };
-            let message = format!(
-                "Reconciler {reconciler} does not grant that the guest sees {kind}; add to its spec.grants.needs: \
-                 - {{apiVersion: {}, kinds: [{}]{names}}}",
-                kind.api_version, kind.kind
-            );
-            missing(reasons::NEED_NOT_GRANTED, "spec.grants.needs", message)
-        });
-        let patches =
-            manifest.patches.iter().map(|patch| (Kind::new(&patch.api_version, &patch.kind), patch));
-        let patches = patches.filter(|(kind, _)| !self.allows_patch(kind)).map(|(kind, patch)| {
-            let message = patch_not_granted(reconciler, &kind, &patch.fields);
-            missing(reasons::PATCH_NOT_GRANTED, "spec.grants.patches", message)
-        });
-        let evictions = (manifest.evictions && !self.allows_evictions()).then(|| {
-            let message = format!(
-                "Reconciler {reconciler} does not grant that Pods are evicted; add to its spec.grants: evictions: true"
-            );
-            missing(reasons::EVICTION_NOT_GRANTED, "spec.grants.evictions", message)
-        });
-        children.chain(needs).chain(patches).chain(evictions).collect()
+        let mut found = Vec::new();
+        let mut check = |granted: bool, reason: &str, message: String| {
+            let failure = Failure::terminal(reason, message).at("spec.grants");
+            found.extend((!granted).then_some(failure));
+        };
+        for kind in manifest.children.iter().map(ChildKind::kind) {
+            check(self.allows_child(&kind), reasons::KIND_NOT_GRANTED, child_not_granted(reconciler, &kind));
+        }
+        for NeedKind { api_version, kind, .. } in &manifest.needs {
+            let need = Kind::new(api_version, kind);
+            let names = if is_watchable(&need) { "" } else { ", names: [NAME]" };
+            let grant = format!("needs: - {{apiVersion: {api_version}, kinds: [{kind}]{names}}}");
+            let message = not_granted(reconciler, &format!("that the guest sees {need}"), &grant);
+            check(self.allows_need(&need), reasons::NEED_NOT_GRANTED, message);
+        }
+        for PatchKind { api_version, kind, fields } in &manifest.patches {
+            let (patch, fields) = (Kind::new(api_version, kind), fields.join(", "));
+            let grant = format!("patches: - {{apiVersion: {api_version}, kind: {kind}, fields: [{fields}]}}");
+            let message = not_granted(reconciler, &format!("patches of {patch}"), &grant);
+            check(self.allows_patch(&patch), reasons::PATCH_NOT_GRANTED, message);
+        }
+        let message = not_granted(reconciler, "that Pods are evicted", "evictions: true");
+        let granted = !manifest.evictions || self.allows_evictions();
+        check(granted, reasons::EVICTION_NOT_GRANTED, message);
+        found
     }
 
     /// What `manifest` asks for and no more: the grants of an offline run without a Reconciler.
@@ -269,22 +265,12 @@ impl Grants {
 
 /// That a Reconciler does not grant children of a kind, and what to add to it.
 pub(crate) fn child_not_granted(reconciler: &str, kind: &Kind) -> String {
-    format!(
-        "Reconciler {reconciler} does not grant children of kind {kind}; add to its spec.grants.children: \
-         - {{apiVersion: {}, kinds: [{}]}}",
-        kind.api_version, kind.kind
-    )
+    let grant = format!("children: - {{apiVersion: {}, kinds: [{}]}}", kind.api_version, kind.kind);
+    not_granted(reconciler, &format!("children of kind {kind}"), &grant)
 }
 
-/// The same of patches of these fields.
-pub(crate) fn patch_not_granted(reconciler: &str, kind: &Kind, fields: &[String]) -> String {
-    format!(
-        "Reconciler {reconciler} does not grant patches of {kind}; add to its spec.grants.patches: \
-         - {{apiVersion: {}, kind: {}, fields: [{}]}}",
-        kind.api_version,
-        kind.kind,
-        fields.join(", ")
-    )
+fn not_granted(reconciler: &str, what: &str, grant: &str) -> String {
+    format!("Reconciler {reconciler} does not grant {what}; add to its spec.grants.{grant}")
 }
 
 /// The limits of every call of a guest and of its answer.
@@ -388,7 +374,6 @@ mod tests {
     }
 
     use super::*;
-    use pintle_wit::{NeedKind, PatchKind};
 
     #[test]
     fn everything_that_a_manifest_declares_and_a_reconciler_does_not_grant_is_told_with_what_to_add() {
@@ -406,12 +391,12 @@ mod tests {
         assert_eq!(
             told(&Grants::default()),
             [
-                "KindNotGranted: spec.grants.children: Reconciler web does not grant children of kind v1 Service; add to its spec.grants.children: - {apiVersion: v1, kinds: [Service]}",
-                "KindNotGranted: spec.grants.children: Reconciler web does not grant children of kind apps/v1 Deployment; add to its spec.grants.children: - {apiVersion: apps/v1, kinds: [Deployment]}",
-                "NeedNotGranted: spec.grants.needs: Reconciler web does not grant that the guest sees v1 Pod; add to its spec.grants.needs: - {apiVersion: v1, kinds: [Pod]}",
-                "NeedNotGranted: spec.grants.needs: Reconciler web does not grant that the guest sees v1 Secret; add to its spec.grants.needs: - {apiVersion: v1, kinds: [Secret], names: [NAME]}",
-                "PatchNotGranted: spec.grants.patches: Reconciler web does not grant patches of apps/v1 Deployment; add to its spec.grants.patches: - {apiVersion: apps/v1, kind: Deployment, fields: [spec.replicas, spec.paused]}",
-                "EvictionNotGranted: spec.grants.evictions: Reconciler web does not grant that Pods are evicted; add to its spec.grants: evictions: true",
+                "KindNotGranted: spec.grants: Reconciler web does not grant children of kind v1 Service; add to its spec.grants.children: - {apiVersion: v1, kinds: [Service]}",
+                "KindNotGranted: spec.grants: Reconciler web does not grant children of kind apps/v1 Deployment; add to its spec.grants.children: - {apiVersion: apps/v1, kinds: [Deployment]}",
+                "NeedNotGranted: spec.grants: Reconciler web does not grant that the guest sees v1 Pod; add to its spec.grants.needs: - {apiVersion: v1, kinds: [Pod]}",
+                "NeedNotGranted: spec.grants: Reconciler web does not grant that the guest sees v1 Secret; add to its spec.grants.needs: - {apiVersion: v1, kinds: [Secret], names: [NAME]}",
+                "PatchNotGranted: spec.grants: Reconciler web does not grant patches of apps/v1 Deployment; add to its spec.grants.patches: - {apiVersion: apps/v1, kind: Deployment, fields: [spec.replicas, spec.paused]}",
+                "EvictionNotGranted: spec.grants: Reconciler web does not grant that Pods are evicted; add to its spec.grants.evictions: true",
             ]
         );
         let mut all = Grants::as_declared(&manifest);

@@ -6,7 +6,7 @@ use pintle_wit::{Kind, Patch};
 use serde_json::Value;
 
 use super::{AllowedPatch, GateContext, Violations, children, pods, reasons};
-use crate::{object, reconciler};
+use crate::object;
 
 pub(super) fn check(
     context: &GateContext<'_>,
@@ -49,16 +49,11 @@ fn kinds(context: &GateContext<'_>, kind: &Kind, path: &str, found: &mut Violati
     let at = format_args!("{path}.kind");
     if children::is_forbidden(kind) && object::namespace(context.root).is_some() {
         found.add(reasons::KIND_FORBIDDEN, at, format_args!("no namespaced root may patch {kind}"));
-        return;
-    }
-    let Some(declared) =
-        context.manifest.patches.iter().find(|one| is_kind(kind, &one.api_version, &one.kind))
-    else {
+    } else if !context.manifest.patches.iter().any(|one| is_kind(kind, &one.api_version, &one.kind)) {
         let message = format_args!("the manifest does not declare that it patches {kind}");
-        return found.add(reasons::PATCH_NOT_DECLARED, at, message);
-    };
-    if !context.grants.patches.iter().any(|one| is_kind(kind, &one.api_version, &one.kind)) {
-        let message = reconciler::patch_not_granted(context.reconciler, kind, &declared.fields);
+        found.add(reasons::PATCH_NOT_DECLARED, at, message);
+    } else if !context.grants.patches.iter().any(|one| is_kind(kind, &one.api_version, &one.kind)) {
+        let message = format_args!("Reconciler {} does not grant patches of {kind}", context.reconciler);
         found.add(reasons::PATCH_NOT_GRANTED, at, message);
     }
 }

@@ -274,6 +274,8 @@ words! {
     pub const MODULE_LOADING: &str = "ModuleLoading";
     /// The Module cannot be loaded, or not yet.
     pub const MODULE_NOT_READY: &str = "ModuleNotReady";
+    /// The guest answers with other children in another namespace.
+    pub const NAMESPACE_DEPENDENT: &str = "NamespaceDependent";
     /// `StatusSubresourceMissing`: the CRD has no status subresource.
     pub const NO_SUBRESOURCE: &str = "NoSubresource";
     /// A view breaks a law.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pintle_wit::{Failure, Kind, Manifest};
+use pintle_wit::{ChildKind, Failure, Kind, Manifest, NeedKind, PatchKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -195,6 +195,35 @@ impl Grants {
         if named.is_empty() { BTreeSet::from([None]) } else { named }
     }
 
+    /// What a manifest declares and these grants of a Reconciler leave out. The gate refuses every answer that uses it.
+    pub fn missing(&self, manifest: &Manifest, reconciler: &str) -> Vec<Failure> {
+        let mut found = Vec::new();
+        let mut check = |granted: bool, reason: &str, message: String| {
+            let failure = Failure::terminal(reason, message).at("spec.grants");
+            found.extend((!granted).then_some(failure));
+        };
+        for kind in manifest.children.iter().map(ChildKind::kind) {
+            check(self.allows_child(&kind), reasons::KIND_NOT_GRANTED, child_not_granted(reconciler, &kind));
+        }
+        for NeedKind { api_version, kind, .. } in &manifest.needs {
+            let need = Kind::new(api_version, kind);
+            let names = if is_watchable(&need) { "" } else { ", names: [NAME]" };
+            let grant = format!("needs: - {{apiVersion: {api_version}, kinds: [{kind}]{names}}}");
+            let message = not_granted(reconciler, &format!("that the guest sees {need}"), &grant);
+            check(self.allows_need(&need), reasons::NEED_NOT_GRANTED, message);
+        }
+        for PatchKind { api_version, kind, fields } in &manifest.patches {
+            let (patch, fields) = (Kind::new(api_version, kind), fields.join(", "));
+            let grant = format!("patches: - {{apiVersion: {api_version}, kind: {kind}, fields: [{fields}]}}");
+            let message = not_granted(reconciler, &format!("patches of {patch}"), &grant);
+            check(self.allows_patch(&patch), reasons::PATCH_NOT_GRANTED, message);
+        }
+        let message = not_granted(reconciler, "that Pods are evicted", "evictions: true");
+        let granted = !manifest.evictions || self.allows_evictions();
+        check(granted, reasons::EVICTION_NOT_GRANTED, message);
+        found
+    }
+
     /// What `manifest` asks for and no more: the grants of an offline run without a Reconciler.
     pub fn as_declared(manifest: &Manifest) -> Self {
         let children = manifest
@@ -232,6 +261,16 @@ impl Grants {
             ..Self::default()
         }
     }
+}
+
+/// That a Reconciler does not grant children of a kind, and what to add to it.
+pub(crate) fn child_not_granted(reconciler: &str, kind: &Kind) -> String {
+    let grant = format!("children: - {{apiVersion: {}, kinds: [{}]}}", kind.api_version, kind.kind);
+    not_granted(reconciler, &format!("children of kind {kind}"), &grant)
+}
+
+fn not_granted(reconciler: &str, what: &str, grant: &str) -> String {
+    format!("Reconciler {reconciler} does not grant {what}; add to its spec.grants.{grant}")
 }
 
 /// The limits of every call of a guest and of its answer.
@@ -335,7 +374,36 @@ mod tests {
     }
 
     use super::*;
-    use pintle_wit::{ChildKind, NeedKind, PatchKind};
+
+    #[test]
+    fn everything_that_a_manifest_declares_and_a_reconciler_does_not_grant_is_told_with_what_to_add() {
+        let manifest = Manifest {
+            children: vec![ChildKind::new("v1", "Service"), ChildKind::new("apps/v1", "Deployment")],
+            needs: vec![NeedKind::new("v1", "Pod"), NeedKind::new("v1", "Secret")],
+            patches: vec![PatchKind::new("apps/v1", "Deployment", &["spec.replicas", "spec.paused"])],
+            evictions: true,
+            ..Manifest::default()
+        };
+        let told = |grants: &Grants| {
+            let missing = grants.missing(&manifest, "web");
+            missing.iter().map(ToString::to_string).collect::<Vec<String>>()
+        };
+        assert_eq!(
+            told(&Grants::default()),
+            [
+                "KindNotGranted: spec.grants: Reconciler web does not grant children of kind v1 Service; add to its spec.grants.children: - {apiVersion: v1, kinds: [Service]}",
+                "KindNotGranted: spec.grants: Reconciler web does not grant children of kind apps/v1 Deployment; add to its spec.grants.children: - {apiVersion: apps/v1, kinds: [Deployment]}",
+                "NeedNotGranted: spec.grants: Reconciler web does not grant that the guest sees v1 Pod; add to its spec.grants.needs: - {apiVersion: v1, kinds: [Pod]}",
+                "NeedNotGranted: spec.grants: Reconciler web does not grant that the guest sees v1 Secret; add to its spec.grants.needs: - {apiVersion: v1, kinds: [Secret], names: [NAME]}",
+                "PatchNotGranted: spec.grants: Reconciler web does not grant patches of apps/v1 Deployment; add to its spec.grants.patches: - {apiVersion: apps/v1, kind: Deployment, fields: [spec.replicas, spec.paused]}",
+                "EvictionNotGranted: spec.grants: Reconciler web does not grant that Pods are evicted; add to its spec.grants.evictions: true",
+            ]
+        );
+        let mut all = Grants::as_declared(&manifest);
+        // No grant gives Secrets but by name.
+        all.needs.iter_mut().for_each(|need| need.names = vec!["tls".into()]);
+        assert_eq!(told(&all), [""; 0]);
+    }
 
     #[test]
     fn a_manifest_that_asks_for_what_no_host_gives_is_refused_by_name() {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     cluster::CaseRefusal,
     documents::Document,
-    run,
+    elsewhere, run,
     setting::{self, Setting, SettingError},
     shown::{Shown, ShownItem},
     views::{
@@ -144,6 +144,8 @@ pub struct Answer {
     pub violation: Option<Failure>,
     /// What is wrong with what was asked, or breaks a law of views.
     pub problems: Vec<String>,
+    /// Names by which children mean each other and that none of them has.
+    pub warnings: Vec<String>,
     /// Documents that play no part.
     pub unused: Vec<String>,
     /// What stands in the way of children, as the guest was told.
@@ -256,6 +258,7 @@ fn about_root(guest: &Guest, objects: Objects<'_>) -> Result<Answer, SettingErro
     let Objects { documents, beside, refusals, now, expected, strict, .. } = objects;
     let with_crds = setting::with_crds(guest.manifest(), documents.clone(), beside);
     setting::check_rules(&with_crds)?;
+    let again = (with_crds.clone(), refusals.clone());
     let setting = match Setting::new(guest, with_crds, refusals.clone(), now) {
         // Another CRD may let the root in, or have done so.
         Err(SettingError::Refused { failure, .. })
@@ -267,6 +270,10 @@ fn about_root(guest: &Guest, objects: Objects<'_>) -> Result<Answer, SettingErro
     };
     let mut answer = run::run(guest, &setting, strict);
     answer.problems.extend(unseen_status(&setting));
+    if strict && answer.refused.is_empty() && answer.violation.is_none() {
+        let (documents, refusals) = again;
+        answer.violation = elsewhere::differs(guest, &setting, documents, refusals, &answer.objects);
+    }
     Ok(Answer { unused: setting.unused, limits: setting.call_limits, schema: setting.schema, ..answer })
 }
 

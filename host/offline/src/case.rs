@@ -53,6 +53,8 @@ pub struct CaseResult {
     /// Whether `found` may become what the case expects: it is an answer, or a failure in the guest's own words. That a guest breaks
     /// or is refused is nothing to record.
     pub is_recordable: bool,
+    /// See [`Answer::warnings`].
+    pub warnings: Vec<String>,
     /// See [`Answer::unchecked`].
     pub unchecked: BTreeSet<Kind>,
     /// See [`Answer::trapped`].
@@ -159,6 +161,7 @@ fn judge_by(subject: &Subject, case: &Case, beside: &[Document]) -> anyhow::Resu
         found: answer.shown.like(expected.as_ref().unwrap_or(&Shown::default())),
         problems: answer.unused.into_iter().chain(answer.problems).chain(violation).collect(),
         expected,
+        warnings: answer.warnings,
         unchecked: answer.unchecked,
         trapped: answer.trapped,
     })

@@ -8,11 +8,13 @@ pub mod case;
 pub mod cluster;
 pub mod difference;
 pub mod documents;
+mod elsewhere;
 mod guest;
 pub mod numbers;
 pub mod run;
 pub mod setting;
 pub mod shown;
+mod siblings;
 pub mod views;
 
 use pintle_engine::{Engine, EngineConfig, Meter};

@@ -19,24 +19,42 @@ use super::{
     guest::{impurity, text_of},
     setting::Setting,
     shown::Shown,
+    siblings,
 };
 
 /// How many differences a message lists.
 const LISTED: usize = 5;
+
+/// The children and patches that do not fit their kinds, so that the API server would refuse them. `at` says for `children` and `patches`,
+/// and the index there, what paths begin with.
+pub fn misfits<'a>(
+    kinds: &Kinds,
+    children: impl IntoIterator<Item = &'a Value>,
+    patches: impl IntoIterator<Item = &'a Value>,
+    at: fn(&str, usize) -> String,
+) -> Vec<(ObjectRef, Failure)> {
+    let children = children.into_iter().enumerate().map(|(index, child)| {
+        let fits = kinds.fit(child, &at("children", index));
+        (child, fits)
+    });
+    let patches = patches.into_iter().enumerate().map(|(index, patch)| {
+        let fits = kinds.fit_patch(patch, &at("patches", index));
+        (patch, fits)
+    });
+    let all = children.chain(patches);
+    all.filter_map(|(object, fits)| Some((object::reference(object), fits.err()?))).collect()
+}
 
 /// Whether the children and patches of an answer fit their kinds.
 ///
 /// # Errors
 /// Where they do not: the first place with its path in the answer, and the others in the message.
 pub fn fits(kinds: &Kinds, response: &Response) -> Result<(), Failure> {
-    let children = response.children.iter().enumerate();
-    let children =
-        children.map(|(index, child)| kinds.fit(&child.object, &format!("children[{index}].object")));
-    let patches = response.patches.iter().enumerate();
-    let patches =
-        patches.map(|(index, patch)| kinds.fit_patch(&patch.object, &format!("patches[{index}].object")));
+    let children = response.children.iter().map(|child| &child.object);
+    let patches = response.patches.iter().map(|patch| &patch.object);
+    let found = misfits(kinds, children, patches, |list, index| format!("{list}[{index}].object"));
     let mut violations = Violations::default();
-    children.chain(patches).filter_map(Result::err).for_each(|failure| violations.push(failure));
+    found.into_iter().for_each(|(_, failure)| violations.push(failure));
     violations.into_result()
 }
 
@@ -65,6 +83,7 @@ pub(crate) fn run(guest: &Guest, setting: &Setting, strict: bool) -> Answer {
             let kinds = children.iter().map(object::kind);
             answer.unchecked = kinds.filter(|kind| !setting.kinds.has(kind)).collect();
             answer.problems = run.cluster.unused_refusals();
+            answer.warnings = siblings::warnings(children);
             (answer.shown, answer.objects) = (shown.clone(), children.clone());
         }
         Some(Err((blame, failure))) => answer.refuse(blame.what(), *blame, failure.clone()),

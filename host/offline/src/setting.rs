@@ -159,7 +159,7 @@ impl Parts {
             let kind = object::kind(&document.value);
             if kind == manifest.reconciles && (!is_needed(manifest, &kind) || roots.is_empty()) {
                 roots.push(document);
-            } else if kind.group() == names::DOMAIN && kind.kind == "Reconciler" {
+            } else if is_reconciler(&document) {
                 reconcilers.push(document);
             } else if document.is_crd() {
                 crds.push(document.value);
@@ -263,6 +263,25 @@ fn read_reconciler(
     }
     schema.check(&spec.config)?;
     Ok(spec)
+}
+
+/// What a host holds against the Reconcilers among these documents: that it would not put a module with this manifest in force, or else
+/// everything that the manifest declares and the Reconciler does not grant.
+pub fn held_against_reconcilers(manifest: &Manifest, documents: &[Document]) -> Vec<Failure> {
+    let held_against = |document: &Document| {
+        let spec =
+            config_schema::supports(manifest).and_then(|schema| read_reconciler(manifest, &schema, document));
+        match spec {
+            Ok(spec) => spec.grants.missing(manifest, object::name(&document.value)),
+            Err(failure) => vec![failure],
+        }
+    };
+    documents.iter().filter(|document| is_reconciler(document)).flat_map(held_against).collect()
+}
+
+fn is_reconciler(document: &Document) -> bool {
+    let kind = object::kind(&document.value);
+    kind.group() == names::DOMAIN && kind.kind == "Reconciler"
 }
 
 /// Without a Reconciler: the default config and limits, and the grants that the manifest declares.

@@ -19,7 +19,7 @@ use crate::{
     ask::{Asked, Asking},
     children::Children,
     needs::Needs,
-    plan::{one_root, unfit, why},
+    plan::{one_root, why},
     reader::Reader,
     target::{Target, random, reconciler_of},
     text,
@@ -113,7 +113,7 @@ fn inspected(asking: &Asking, root: &Value, asked: &Asked, mask: &Mask) -> Inspe
         let child = children.find(|child| child.reference() == reference)?;
         Some(mask.object(&plain(child.object())))
     };
-    let refused: BTreeMap<_, _> = unfit(asked).into_iter().collect();
+    let refused: BTreeMap<_, _> = asking.unfit(asked).into_iter().collect();
     let children = children.into_iter().chain(patches).map(|change| InspectedChild {
         wanted: wanted(&change.reference),
         live: live(&change.reference).map(|live| mask.object(&request::project(live))),

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use futures::{StreamExt, stream};
 use pintle_api::{Namespaces, Reconciler};
 use pintle_core::{
-    object,
+    Apply, object,
+    pass::Fate,
     plan::{Instead, PlannedRoot, Problem, Summary, Tally, Verdict, planned},
     reasons,
 };
 use pintle_kubernetes::Cluster;
+use pintle_offline::run::misfits;
 use pintle_runtime::clock;
-use pintle_schema::fit::Kinds;
 use pintle_wit::{Failure, ObjectRef};
 use serde_json::Value;
 
@@ -117,7 +118,7 @@ impl Preview {
     ) -> Result<PlannedRoot, PreviewError> {
         let asked = self.ask(asking, &root).await;
         asking.reader.memory.sufficed()?;
-        let refused = if server { asking.try_applies(&asked).await } else { unfit(&asked) };
+        let refused = if server { asking.try_applies(&asked).await } else { asking.unfit(&asked) };
         let shared = Arc::clone(asking);
         // To compare and to write YAML takes as long as the call.
         let compared = self.spawner.block(move || judge(&shared, &root, &asked, refused, key));
@@ -140,29 +141,19 @@ fn judge(
     let live = |reference: &ObjectRef| asked.known.get(reference).map(Arc::as_ref);
     let mut planned =
         planned(root, &target.binding, &asked.previewed, asked.unknown.clone(), &live, &mask, &text::diff);
+    let fails_now = !planned.standing_refusals.is_empty();
     if !target.judged.in_force {
         // A swap forgets them.
         planned.standing_refusals.clear();
     }
     // API servers repeat what they refuse.
     refused.iter_mut().for_each(|(_, problem)| mask.replace_in_text(&mut problem.message));
-    refuse(&mut planned, refused);
+    refuse(&mut planned, refused, fails_now);
     planned
 }
 
 /// What the API server would refuse: the object, and why.
 pub(crate) type Refused = (ObjectRef, Problem);
-
-/// The children that would be applied and do not fit their kinds. Of custom kinds there is no schema here.
-pub(crate) fn unfit(asked: &Asked) -> Vec<Refused> {
-    let applies = asked.previewed.applies.iter().flatten();
-    applies.filter_map(|apply| misfit(apply.reference(), apply.object())).collect()
-}
-
-fn misfit(reference: &ObjectRef, child: &Value) -> Option<Refused> {
-    let failure = Kinds::default().fit(child, "").err()?;
-    Some((reference.clone(), failure.into()))
-}
 
 /// Why a child stays as it is.
 pub(crate) fn why(Problem { message, path, .. }: &Problem) -> String {
@@ -170,11 +161,12 @@ pub(crate) fn why(Problem { message, path, .. }: &Problem) -> String {
     format!("the API server refuses it: {at}{message}")
 }
 
-/// What the API server would refuse stands in the way of the root.
-fn refuse(planned: &mut PlannedRoot, refused: Vec<Refused>) {
+/// What the API server would refuse stands in the way of the root. `fails_now` is whether it refuses something of the root already.
+fn refuse(planned: &mut PlannedRoot, refused: Vec<Refused>, fails_now: bool) {
     for (reference, mut problem) in refused {
-        for child in planned.children.iter_mut().filter(|child| child.reference == reference) {
-            child.why = Some(why(&problem));
+        let objects = planned.children.iter_mut().chain(&mut planned.patches);
+        for object in objects.filter(|object| object.reference == reference) {
+            object.why = Some(why(&problem));
         }
         let name = reference.to_string();
         if !problem.message.starts_with(&name) {
@@ -182,11 +174,21 @@ fn refuse(planned: &mut PlannedRoot, refused: Vec<Refused>) {
         }
         planned.failure.get_or_insert(problem);
         planned.verdict = Verdict::Fails;
-        planned.fails_now.get_or_insert(false);
+        planned.fails_now.get_or_insert(fails_now);
     }
 }
 
 impl Asking {
+    /// The children and patches that would be applied and do not fit their kinds, in the words of `pintle render`.
+    pub(crate) fn unfit(&self, asked: &Asked) -> Vec<Refused> {
+        let previewed = &asked.previewed;
+        let children = previewed.applies.iter().flatten().map(Apply::object);
+        let patches = previewed.patches.iter().filter(|patch| patch.fate == Fate::Update);
+        let patches = patches.map(|patch| &patch.sent);
+        let found = misfits(&self.target.schemas, children, patches, |_, _| String::new());
+        found.into_iter().map(|(reference, failure)| (reference, failure.into())).collect()
+    }
+
     /// What the API server would say to the applies, where it refuses them.
     async fn try_applies(&self, asked: &Asked) -> Vec<Refused> {
         let mut refused = Vec::new();
@@ -252,27 +254,57 @@ pub(crate) async fn one_root(
 
 #[cfg(test)]
 mod tests {
+    use pintle_schema::fit::Kinds;
     use serde_json::json;
 
     use super::*;
 
     #[test]
-    fn a_root_whose_child_does_not_fit_its_kind_fails_with_the_path() {
-        let child = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "blog"},
-            "spec": {"replicas": "3"}});
-        let reference = object::reference(&child);
-        let mut root: PlannedRoot = serde_json::from_value(json!({
-            "root": {"apiVersion": "example.com/v1", "kind": "Web", "namespace": "blog", "name": "web", "uid": "u"},
-            "verdict": "changed", "unknown": [], "standingRefusals": [], "patches": [], "evictions": [],
-            "children": [{"reference": reference, "change": "update", "fields": [], "diff": ""}],
-        }))
-        .unwrap();
-        refuse(&mut root, misfit(&reference, &child).into_iter().collect());
-        let why = r#"Deployment blog/web: "3" is not an integer"#;
-        let (reason, path) = (reasons::INVALID.to_owned(), Some("spec.replicas".to_owned()));
-        assert_eq!(root.failure, Some(Problem { reason, message: why.into(), path }));
-        assert_eq!(root.verdict, Verdict::Fails);
-        let shown = format!("the API server refuses it: spec.replicas: {why}");
-        assert_eq!(root.children[0].why, Some(shown));
+    fn a_root_whose_child_or_patch_does_not_fit_its_kind_fails_with_the_path() {
+        let deployment = |spec: Value| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "blog"}, "spec": spec});
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}});
+        let crd = json!({"spec": {"group": "example.com", "names": {"kind": "Thing"},
+            "versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}});
+        let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a", "namespace": "blog"},
+            "spec": {"sise": 1}});
+        let kinds = Kinds::with_crds([&crd]);
+        for (list, object, path, message) in [
+            (
+                "children",
+                deployment(json!({"replicas": "3"})),
+                "spec.replicas",
+                r#"Deployment blog/web: "3" is not an integer"#,
+            ),
+            (
+                "patches",
+                deployment(json!({"replicas": "3"})),
+                "spec.replicas",
+                r#"Deployment blog/web: "3" is not an integer"#,
+            ),
+            ("children", thing, "spec.sise", "Thing blog/a has no field sise in its CRD; did you mean size?"),
+        ] {
+            let reference = object::reference(&object);
+            let mut root: PlannedRoot = serde_json::from_value(json!({
+                "root": {"apiVersion": "example.com/v1", "kind": "Web", "namespace": "blog", "name": "web", "uid": "u"},
+                "verdict": "changed", "unknown": [], "standingRefusals": [], "patches": [], "evictions": [], "children": [],
+                list: [{"reference": reference, "change": "update", "fields": [], "diff": ""}],
+            }))
+            .unwrap();
+            let (children, patches) =
+                if list == "children" { (vec![&object], vec![]) } else { (vec![], vec![&object]) };
+            let found = misfits(&kinds, children, patches, |_, _| String::new());
+            let found = found.into_iter().map(|(reference, failure)| (reference, failure.into()));
+            refuse(&mut root, found.collect(), false);
+            let problem = root.failure.expect(path);
+            assert_eq!(
+                (problem.path.as_deref(), problem.message.contains(message)),
+                (Some(path), true),
+                "{problem:?}"
+            );
+            assert_eq!((root.verdict, root.fails_now), (Verdict::Fails, Some(false)));
+            let why =
+                root.children.iter().chain(&root.patches).find_map(|object| object.why.clone()).expect(path);
+            assert!(why.starts_with(&format!("the API server refuses it: {path}: ")), "{why}");
+        }
     }
 }

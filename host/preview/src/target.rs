@@ -17,7 +17,7 @@ use pintle_engine::{CallLimits, Guest};
 use pintle_kubernetes::{Cluster, Resource, builtin};
 use pintle_offline::setting::call_limits;
 use pintle_runtime::clock;
-use pintle_schema::{config_schema, openapi::CrdVersion};
+use pintle_schema::{config_schema, fit::Kinds, openapi::CrdVersion};
 use pintle_wit::{ChildKind, Failure, Kind, Manifest, views::Document};
 use serde_json::Value;
 
@@ -44,6 +44,8 @@ pub(crate) struct Target {
     pub(crate) unknown: Vec<Unknown>,
     /// The fields that nobody is to read.
     pub(crate) marks: Marks,
+    /// What children and patches are to fit.
+    pub(crate) schemas: Kinds,
 }
 
 /// The Reconciler that works on roots of a kind: the oldest one, as in a host.
@@ -96,6 +98,7 @@ impl Preview {
         own.iter().flat_map(|views| &views.manifest().views).for_each(|view| marks.add_view(view));
         add_served(reader, &mut marks).await;
         let kinds = served(reader, &manifest, spec).await?;
+        let schemas = schemas(reader, &kinds).await;
         let digest = guest.digest().to_string();
         let in_force = active.as_ref();
         let judged = JudgedModule {
@@ -141,6 +144,7 @@ impl Preview {
             before,
             unknown,
             marks,
+            schemas,
             reconciler,
         })
     }
@@ -219,6 +223,20 @@ async fn served(
         kinds.extend(found.map(|resource| (kind, resource.info())));
     }
     Ok(kinds)
+}
+
+/// The schemas of Kubernetes, and those of these kinds whose CRDs the user may read.
+async fn schemas(reader: &Reader, kinds: &BTreeMap<Kind, KindInfo>) -> Kinds {
+    let builtin = Kinds::default();
+    let mut crds = Vec::new();
+    for kind in kinds.keys().filter(|kind| !builtin.has(kind)) {
+        if let Ok(Some(resource)) = reader.resource(kind).await
+            && let Ok(Some(found)) = crd(reader, &resource).await
+        {
+            crds.push(found);
+        }
+    }
+    Kinds::with_crds(&crds)
 }
 
 /// How the API server serves the roots.

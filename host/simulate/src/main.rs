@@ -52,6 +52,13 @@ fn simulate(arguments: &Simulate) -> Result<CommandStatus, Problem> {
     let replay = arguments.replay.as_ref().map(|line| line.parse::<Replay>()).transpose()?;
     let engine = offline::engine()?;
     let guest = module::guest_of(&module::load(&engine, &arguments.module)?, &arguments.module)?;
+    if arguments.reconciler.is_none()
+        && let Some((file, failures)) = module::reconciler_beside(&arguments.module, &guest)?
+        && !failures.is_empty()
+    {
+        failures.iter().for_each(|failure| eprintln!("error: {file}: {failure}"));
+        return Ok(CommandStatus::Failed);
+    }
     let bytes = std::fs::read(&arguments.module)?;
     let setting = Setting::new(
         &crds(arguments, &guest)?,

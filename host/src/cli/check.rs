@@ -28,8 +28,9 @@ use views::ViewTrial;
 ///
 /// The command loads the module as the operator does and calls it. The input is the objects in the files of -f. Without -f, it is
 /// every case in the directory `cases` beside the module. Without cases, it is a custom resource with an empty spec. Every call is
-/// made several times and with the observed children in another order. The answers must be the same. Instructions are counted, so that a call
-/// takes a little longer here than in a cluster.
+/// made several times and with the observed children in another order. The answers must be the same. In another
+/// namespace the answer must be allowed too, with as many children of each kind. Instructions are counted, so that a call takes a little
+/// longer here than in a cluster.
 ///
 /// Of each number of a resource, also of those that only its CRD declares, the command makes others that are easily lost: integers
 /// beyond 2^53, and doubles of 17 digits. The guest must hand them on as they are, or refuse them.
@@ -37,8 +38,11 @@ use views::ViewTrial;
 /// The laws of views are tried on the cases, and on objects that the command generates from the schemas of the kinds. The first object
 /// that breaks a law is reduced to what is needed to break it, and printed. The schema of a custom kind comes from its CRD.
 ///
-/// The exit code is 1 if a host would refuse the module, if a call fails and its case does not expect that, if the answers differ,
-/// if a number comes out as another one, or if a view breaks a law.
+/// If there is a `reconciler.yaml` beside the module, it must be one that a host accepts for the guest, and grant whatever the manifest
+/// declares.
+///
+/// The exit code is 1 if a host would refuse the module or that Reconciler, if a call fails and its case does not expect that, if the
+/// answers differ, if a number comes out as another one, or if a view breaks a law.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -86,6 +90,7 @@ struct Call {
     outcome: String,
     failure: Option<Failure>,
     numbers: Numbers,
+    warnings: Vec<String>,
     unchecked: BTreeSet<Kind>,
 }
 
@@ -96,6 +101,8 @@ struct Findings {
     views: Vec<ViewTrial>,
     /// The laws that the cases of views show to be broken, each with the file.
     view_cases: Vec<(String, Failure)>,
+    /// What a host holds against `reconciler.yaml` beside the module, with the name of the file.
+    reconciler: Option<(String, Vec<Failure>)>,
 }
 
 /// What is said of a property of a module, a line each, and what speaks against the module.
@@ -114,6 +121,9 @@ impl Check {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let module = module::load(&offline::engine()?, &self.module)?;
         let findings = self.findings(&module)?;
+        for call in &findings.calls {
+            call.warnings.iter().for_each(|warning| eprintln!("warning: {}: {warning}", call.name));
+        }
         module::warn_unchecked(&findings.calls.iter().flat_map(|call| call.unchecked.clone()).collect());
         let verdicts = findings.verdicts();
         let failure = verdicts.iter().find_map(|verdict| verdict.failure.clone());
@@ -130,6 +140,7 @@ impl Check {
             calls: Vec::new(),
             views: Vec::new(),
             view_cases: Vec::new(),
+            reconciler: None,
         };
         let crds = match self.crds.as_slice() {
             [] => module::crds_beside(&self.module, self.no_crd)?,
@@ -138,6 +149,9 @@ impl Check {
         let given = if self.filenames.is_empty() { Vec::new() } else { documents::read(&self.filenames)? };
         if findings.supported.is_err() {
             return Ok(findings);
+        }
+        if let Some(guest) = module.guest() {
+            findings.reconciler = module::reconciler_beside(&self.module, &guest)?;
         }
         let cases = self.cases()?;
         if let Some(guest) = module.guest().filter(|_| !are_for_views(module, &given)) {
@@ -260,6 +274,7 @@ impl Call {
             stats,
             outcome,
             numbers,
+            warnings: answer.warnings,
             unchecked: answer.unchecked,
         }
     }
@@ -305,6 +320,13 @@ impl Findings {
                 let line = failure.map_or(otherwise, |failure| format!("no: {failure}"));
                 add(name, vec![line], first(&|failure| failure.reason == reason));
             }
+        }
+        if let Some((file, failures)) = &self.reconciler {
+            let lines = match failures.as_slice() {
+                [] => vec![format!("{file} grants what the guest declares")],
+                failures => failures.iter().map(|failure| format!("no: {failure}")).collect(),
+            };
+            add("Reconciler", lines, failures.first().map(|failure| of(file, failure)));
         }
         let of_cases =
             self.view_cases.iter().map(|(file, failure)| format!("no: {file}: {}", failure.message));

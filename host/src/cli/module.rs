@@ -6,7 +6,10 @@ use std::{
 };
 
 use pintle_engine::{Engine, Guest, Module, Views};
-use pintle_offline::documents::{self, Document};
+use pintle_offline::{
+    documents::{self, Document},
+    setting,
+};
 use pintle_wit::{Failure, Kind, reasons, views::ViewManifest};
 
 use super::problem::Problem;
@@ -51,6 +54,16 @@ pub(super) fn crds_beside(module: &Path, no_crd: bool) -> Result<Vec<Document>, 
         return Ok(Vec::new());
     }
     Ok(documents::read(&[file])?)
+}
+
+/// What a host holds against `reconciler.yaml` beside a module, and the name of that file if it is there.
+pub fn reconciler_beside(module: &Path, guest: &Guest) -> Result<Option<(String, Vec<Failure>)>, Problem> {
+    let file = module.with_file_name("reconciler.yaml");
+    if !file.is_file() {
+        return Ok(None);
+    }
+    let name = file.display().to_string();
+    Ok(Some((name, setting::held_against_reconcilers(guest.manifest(), &documents::read(&[file])?))))
 }
 
 /// Why a host does not take the module in a file, and what to do about it.

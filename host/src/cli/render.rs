@@ -102,7 +102,7 @@ impl Render {
             // What the API server would refuse by the schema of its kind is an error below.
             let is_error = answer.refused.iter().any(|refused| refused.blame == Blame::Kind);
             let refusals = answer.refusals.iter().filter(|_| !is_error);
-            let warnings = answer.unused.iter().chain(refusals);
+            let warnings = answer.unused.iter().chain(refusals).chain(&answer.warnings);
             warnings.for_each(|warning| eprintln!("warning: {warning}"));
             module::warn_unchecked(&answer.unchecked);
             for error in answer.errors() {

@@ -22,6 +22,9 @@ use super::{
 /// A scenario has `about`, `objects` and `steps`. docs/simulator.md describes the format. A file with objects only is a scenario
 /// that creates the objects, deletes the custom resource and creates it again.
 ///
+/// If there is a `reconciler.yaml` beside the module, it must be one that a host accepts for the guest, and grant whatever the manifest
+/// declares.
+///
 /// The exit code is 0 if every property holds, 1 if a property does not hold, and 2 if nothing could be run.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -33,8 +33,11 @@ use super::{
 /// If there is a `crd.yaml` beside the module, the custom resource and the status are checked against it. Children of built-in
 /// kinds are checked against the schemas of Kubernetes.
 ///
+/// If there is a `reconciler.yaml` beside the module, it must be one that a host accepts for the guest, and grant whatever the manifest
+/// declares.
+///
 /// Every call is made twice and with the observed children in another order. The answers must be the same. A second pass over the
-/// result must have nothing to do.
+/// result must have nothing to do. In another namespace the answer must be allowed too, with as many children of each kind.
 ///
 /// A case with `view` is about a view. It has `show`, a list of objects of the backing kind, or `store`, with the `object` that
 /// somebody writes and the `current` object of the backing kind, or both. `config` is optional. `expect` has `shown`, with `object` or
@@ -95,6 +98,8 @@ struct CaseReport {
     #[serde(skip)]
     places: Vec<String>,
     #[serde(skip)]
+    warnings: Vec<String>,
+    #[serde(skip)]
     unchecked: BTreeSet<Kind>,
 }
 
@@ -108,11 +113,13 @@ impl Test {
         let beside = module::crds_beside(&self.module, self.no_crd)?;
         let native = Native::new(&self.module, !self.no_native);
         let mut reports = Vec::new();
-        for file in files {
-            let report = self.case(&module, &file, &beside, &native)?;
+        let cases = files.iter().map(|file| self.case(&module, file, &beside, &native));
+        for report in self.reconciler(&module).transpose().into_iter().chain(cases) {
+            let report = report?;
             if self.output.is_none() {
                 output::print(&described(&report))?;
             }
+            report.warnings.iter().for_each(|warning| eprintln!("warning: {}: {warning}", report.file));
             reports.push(report);
         }
         module::warn_unchecked(&reports.iter().flat_map(|report| report.unchecked.clone()).collect());
@@ -126,6 +133,17 @@ impl Test {
             },
         })?;
         Ok(if failed == 0 { CommandStatus::Fine } else { CommandStatus::Failed })
+    }
+
+    /// What a host holds against `reconciler.yaml` beside the module, if anything.
+    fn reconciler(&self, module: &Module) -> Result<Option<CaseReport>, Problem> {
+        let Some(guest) = module.guest() else { return Ok(None) };
+        let found = module::reconciler_beside(&self.module, &guest)?;
+        Ok(found.filter(|(_, failures)| !failures.is_empty()).map(|(file, failures)| CaseReport {
+            file,
+            problems: failures.iter().map(ToString::to_string).collect(),
+            ..CaseReport::default()
+        }))
     }
 
     /// Runs a case, and writes its expectations where that is wanted.
@@ -148,6 +166,7 @@ impl Test {
         };
         report.passed = result.passed();
         report.problems = result.problems;
+        report.warnings = result.warnings;
         report.unchecked = result.unchecked;
         let native = |at: Trapped| native.says(at.function, &at.request);
         if report.passed {

@@ -11,7 +11,7 @@ use super::{
     pods::{self, Sibling},
     reasons, services,
 };
-use crate::{desired::DesiredHash, object};
+use crate::{desired::DesiredHash, object, reconciler};
 
 /// Groups and kinds that no grant gives to a namespaced root: a user who may write them controls the cluster, or more than one
 /// namespace. An empty kind stands for the whole group.
@@ -325,11 +325,8 @@ fn kinds(context: &GateContext<'_>, kind: &Kind, name: &str, path: &str, found: 
             ),
         );
     } else if !context.grants.allows_child(kind) {
-        let message = format_args!(
-            "{name}: Reconciler {} does not grant children of kind {kind}; add to its spec.grants.children: \
-                 - {{apiVersion: {}, kinds: [{}]}}",
-            context.reconciler, kind.api_version, kind.kind
-        );
+        let message = reconciler::child_not_granted(context.reconciler, kind);
+        let message = format_args!("{name}: {message}");
         found.add(reasons::KIND_NOT_GRANTED, at, message);
     } else {
         match context.kinds.get(kind) {

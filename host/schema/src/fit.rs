@@ -234,6 +234,10 @@ const MAY_BE_MISSING: [&str; 4] = ["preference", "served", "storage", "value"];
 
 /// The first field that an item of a list needs and does not have.
 fn missing<'a>(list: Shape<'a>, item: &Map<String, Value>, is_patch: bool) -> Option<&'a str> {
+    // The missing one may be there under a misspelt name, which is a violation already.
+    if item.keys().any(|name| list.items().member(name).is_none()) {
+        return None;
+    }
     let required = list.items().get("required").and_then(Value::as_array);
     let is_needed = |name: &&str| match list.list() {
         List::Map(keys) if is_patch => keys.contains(name),

@@ -27,7 +27,7 @@ use super::{
 };
 use declared::Declared;
 
-/// Print the roles that a guest, its users or a View need
+/// Print the roles for a guest, its users or a View
 ///
 /// For a guest that reconciles, a ClusterRole lets the operator read the custom resources, write their status, and manage the kinds of
 /// children that the guest declares. It is aggregated into the role of the operator by its label. It never allows to list or watch
@@ -39,8 +39,8 @@ use declared::Declared;
 ///
 /// With --users, the output is for the people who use a guest's kind. Kubernetes adds two ClusterRoles to `view` and `edit`, so that a
 /// RoleBinding to one of these is enough for kubectl and the console in that namespace. Reconcilers and Modules are in no namespace:
-/// for `pintle inspect`, and for the console to find the children of a root, bind the ClusterRole `pintle-reader` and the Role `pintle-module-reader` too. Whoever has them can read the
-/// config of every Reconciler.
+/// for `pintle inspect`, and for the console to find the children of a root, bind the ClusterRole `pintle-reader` and the Role
+/// `pintle-module-reader` too. Whoever has them can read the config of every Reconciler.
 ///
 /// A module is a file if its name ends in `.wasm` or has a `/`, and otherwise a Module in the cluster. While a Reconciler or a View
 /// switches to another Module, give both: the roles are then for both. Children of kinds that only the old module has need its role until
@@ -73,7 +73,8 @@ Examples:
   kubectl create clusterrolebinding blog-reads-pintle \\
     --clusterrole pintle-reader --group blog
   kubectl create rolebinding blog-reads-modules \\
-    -n pintle-system --role pintle-module-reader --group blog
+    -n pintle-system --role pintle-module-reader \\
+    --group blog
 
   # Let the gateway serve Views, and people use them.
   # Apply the APIService when the Views are Ready

@@ -57,7 +57,7 @@ fn openings_of_stages() -> Vec<Row> {
         row(
             reasons::REFERENCE_IN_LATER_STAGE,
             "children[0].stage",
-            "ConfigMap \"page\", which is of stage 2",
+            "ConfigMap \"page\" into stage 0",
             "/children/4/stage",
             json!(2),
         ),

@@ -27,7 +27,7 @@ use super::{
 };
 use declared::Declared;
 
-/// Print the roles for a guest, its users or a View
+/// Print roles for a guest, its users or a View
 ///
 /// For a guest that reconciles, a ClusterRole lets the operator read the custom resources, write their status, and manage the kinds of
 /// children that the guest declares. It is aggregated into the role of the operator by its label. It never allows to list or watch

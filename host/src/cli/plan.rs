@@ -90,6 +90,9 @@ enum Form {
     Summary,
 }
 
+/// How many of several roots or objects are named.
+const NAMED: usize = 10;
+
 impl Plan {
     /// The summary of what this Module would change.
     pub(super) fn summary(reconciler: String, module: String, connect: Connect) -> Self {
@@ -234,6 +237,19 @@ fn summary_text(summary: &Summary) -> String {
     if summary.limits.truncated {
         text.push_str("There are more kinds and fields than these.\n");
     }
+    let deletions: Vec<String> = summary.deletions.iter().take(NAMED).map(ToString::to_string).collect();
+    if !deletions.is_empty() {
+        let more = match summary.deletions.len() - deletions.len() {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let _ = writeln!(text, "Would be deleted: {}{more}", deletions.join(", "));
+    }
+    for (number, happens) in [(summary.restarts, "replaced"), (summary.stops, "ended")] {
+        if number > 0 {
+            let _ = writeln!(text, "{number} Pod{} would be {happens}", if number == 1 { "" } else { "s" });
+        }
+    }
     for new in &summary.new_kinds {
         let granted = if new.granted { "" } else { "; the Reconciler does not grant it" };
         let _ = writeln!(
@@ -251,6 +267,7 @@ fn summary_text(summary: &Summary) -> String {
 mod tests {
     use super::*;
     use pintle_core::plan::{Change, Example, ModuleName, SummaryLine};
+    use pintle_wit::ObjectRef;
 
     #[test]
     fn a_summary_counts_roots_and_names_fields() {
@@ -266,6 +283,16 @@ mod tests {
                 count: 1,
                 example: Example { namespace: Some("blog".into()), name: "web".into() },
             }],
+            deletions: (1..=12)
+                .map(|number| ObjectRef {
+                    api_version: "v1".into(),
+                    kind: "Service".into(),
+                    namespace: Some("blog".into()),
+                    name: format!("web-{number}"),
+                })
+                .collect(),
+            restarts: 3,
+            stops: 1,
             ..Summary::default()
         };
         assert_eq!(
@@ -273,7 +300,11 @@ mod tests {
             "Reconciler webserver, module webserver-0.2.0, in the place of webserver-0.1.0\n\
              4 roots: 1 unchanged, 1 changed, 2 would fail (1 already do)\n\n\
              KIND         FIELD           CHANGE   COUNT   EXAMPLE\n\
-             Deployment   spec.replicas   update   1       blog/web\n"
+             Deployment   spec.replicas   update   1       blog/web\n\
+             Would be deleted: Service blog/web-1, Service blog/web-2, Service blog/web-3, Service blog/web-4, Service blog/web-5, \
+             Service blog/web-6, Service blog/web-7, Service blog/web-8, Service blog/web-9, Service blog/web-10, and 2 more\n\
+             3 Pods would be replaced\n\
+             1 Pod would be ended\n"
         );
         assert_eq!(summary.would_change(), Some(true));
     }

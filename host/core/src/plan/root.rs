@@ -102,9 +102,7 @@ pub fn planned(
         planned.failure = conflict(&planned);
     }
     planned.verdict = verdict_of(&planned);
-    if planned.verdict == Verdict::Fails {
-        planned.fails_now = fails_now(root, planned.failure.as_ref());
-    }
+    planned.fails_now = fails_now(root, planned.failure.as_ref());
     planned
 }
 
@@ -156,12 +154,14 @@ pub fn changes_of(
         children.push(change(child.reference(), fate, found, sent, entry, mask, render));
     }
     for reference in &previewed.doomed {
-        let before = live(reference).map(|found| shown(found, mask));
+        let found = live(reference);
+        let before = found.map(|found| shown(found, mask));
         children.push(ChildChange {
             reference: reference.clone(),
             change: Change::Delete,
             why: None,
             fields: Vec::new(),
+            pods: found.map_or(0, pods),
             diff: render(reference, before.as_ref(), None),
         });
     }
@@ -204,8 +204,10 @@ fn change(
         change: word,
         why,
         fields: Vec::new(),
+        pods: 0,
         diff: String::new(),
     };
+    let whole = live;
     let masked;
     let (live, sent) = match mask.covers(&reference.kind()) {
         true => {
@@ -228,10 +230,25 @@ fn change(
             if change.fields.is_empty() {
                 change.fields.push(taken_back(live, sent, entry));
             }
+            if change.fields.iter().any(|field| field.path.starts_with("spec.template.")) {
+                change.pods = whole.map_or(0, pods);
+            }
         }
         _ => {}
     }
     change
+}
+
+/// How many Pods a live workload has, as its status says. A Pod counts itself.
+fn pods(live: &Value) -> usize {
+    if object::kind(live).kind == "Pod" {
+        return 1;
+    }
+    // A Deployment's and its like, a DaemonSet's and a Job's.
+    let counts = ["/status/replicas", "/status/currentNumberScheduled", "/status/active"];
+    let mut counts = counts.iter().filter_map(|path| live.pointer(path)?.as_u64());
+    let count = counts.next().filter(|_| live.pointer("/spec/template").is_some());
+    count.unwrap_or_default() as usize
 }
 
 /// Replaces copies of what nobody is to read.

@@ -20,6 +20,9 @@ pub type Live<'a> = &'a dyn Fn(&ObjectRef) -> Option<&'a Value>;
 /// Writes the difference between two objects as text.
 pub type Render<'a> = &'a dyn Fn(&ObjectRef, Option<&Value>, Option<&Value>) -> String;
 
+/// The fields of a status that count Pods: those of a Deployment and its like, of a DaemonSet, and of a Job.
+pub const POD_COUNTS: [&str; 3] = ["replicas", "currentNumberScheduled", "active"];
+
 /// The reasons of a root's Ready that tell of a refusal: those of this host, and the words of the API server.
 const REFUSALS: [&str; 15] = [
     reasons::ADOPTION_CONFLICT,
@@ -244,9 +247,7 @@ fn pods(live: &Value) -> usize {
     if object::kind(live).kind == "Pod" {
         return 1;
     }
-    // A Deployment's and its like, a DaemonSet's and a Job's.
-    let counts = ["/status/replicas", "/status/currentNumberScheduled", "/status/active"];
-    let mut counts = counts.iter().filter_map(|path| live.pointer(path)?.as_u64());
+    let mut counts = POD_COUNTS.iter().filter_map(|field| live.get("status")?.get(field)?.as_u64());
     let count = counts.next().filter(|_| live.pointer("/spec/template").is_some());
     count.unwrap_or_default() as usize
 }

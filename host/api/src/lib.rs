@@ -125,8 +125,8 @@ pub struct ModuleStatus {
     /// The version of the host that compiled the module and asked it for its manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked_by: Option<String>,
-    /// The Reconcilers and Views that want the module or have it in force; a View as `view/` and its name. While there are any, the
-    /// Module cannot go.
+    /// The Reconcilers and Views that want the module or have it in force, and the Reconcilers that have it in their history; a View as
+    /// `view/` and its name. While there are any, the Module cannot go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used_by: Vec<String>,
     /// Fetched, Verified, Compiled and Ready.
@@ -366,6 +366,10 @@ pub struct ReconcilerStatus {
     /// What is in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<ActiveModule>,
+    /// The modules and configs that were in force before, each pair once, the latest first: the last ten, as long as their configs have
+    /// 256 KiB together. Their Modules count as in use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<ActiveModule>,
     /// What is wanted and not in force yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<CandidateModule>,
@@ -381,7 +385,32 @@ pub struct ReconcilerStatus {
     pub conditions: Vec<Condition>,
 }
 
+/// How many modules and configs a history has.
+const HISTORY_MAX: usize = 10;
+
+/// How long the configs of a history may be together, in bytes of JSON: an object has 1.5 MiB at most, and spec and status have the
+/// config in force.
+const HISTORY_BYTES_MAX: usize = 256 << 10;
+
 impl ReconcilerStatus {
+    /// The history once this is in force.
+    pub fn history_with(&self, now: &ActiveModule) -> Vec<ActiveModule> {
+        let mut history = self.history.clone();
+        let Some(before) = self.active.as_ref().filter(|before| !before.is_same_pair(now)) else {
+            return history;
+        };
+        history.retain(|known| !known.is_same_pair(before) && !known.is_same_pair(now));
+        history.insert(0, ActiveModule { roots: None, ..before.clone() });
+        let mut bytes = 0;
+        let fits = history.iter().take(HISTORY_MAX).take_while(|known| {
+            bytes += known.config.to_string().len();
+            bytes <= HISTORY_BYTES_MAX
+        });
+        let kept = fits.count();
+        history.truncate(kept);
+        history
+    }
+
     /// Whether some roots are still to be reconciled with the module and config in force.
     pub fn is_moving(&self) -> bool {
         let active = self.active.as_ref().and_then(|active| active.roots);
@@ -404,7 +433,7 @@ pub struct ActiveModule {
     /// Since when (RFC 3339).
     #[schemars(extend("format" = "date-time"))]
     pub since: String,
-    /// How far the roots have got with it.
+    /// How far the roots have got with it; nothing in a history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roots: Option<ActiveRoots>,
 }
@@ -412,8 +441,13 @@ pub struct ActiveModule {
 impl ActiveModule {
     /// Whether both came into force as one: the same module and config, at the same time.
     pub fn is_same(&self, other: &Self) -> bool {
-        let Self { module, digest, config, since, roots: _ } = self;
-        *module == other.module && *digest == other.digest && *config == other.config && *since == other.since
+        self.is_same_pair(other) && self.since == other.since
+    }
+
+    /// Whether both are of the same module and config, at whatever time.
+    pub fn is_same_pair(&self, other: &Self) -> bool {
+        let Self { module, digest, config, since: _, roots: _ } = self;
+        *module == other.module && *digest == other.digest && *config == other.config
     }
 }
 
@@ -427,7 +461,7 @@ pub struct ActiveRoots {
     pub changed: u32,
     /// Roots whose last pass with it ended with an error or a refusal.
     pub failing: u32,
-    /// Those of them that were there before it and did not fail then.
+    /// Those of them that were there before it and did not fail then, or only because the one before it had broken them.
     pub newly_failing: u32,
 }
 
@@ -528,6 +562,38 @@ mod tests {
             assert_eq!(manager.len(), 128, "{manager}");
             assert!(manager.starts_with("pintle-shop."), "{manager}: no root's patches have that");
         }
+    }
+
+    #[test]
+    fn a_history_has_each_pair_of_module_and_config_once_and_is_bounded() {
+        let pair = |module: &str, config: Value| ActiveModule {
+            module: module.into(),
+            config,
+            roots: Some(ActiveRoots::default()),
+            ..ActiveModule::default()
+        };
+        let mut status = ReconcilerStatus::default();
+        let mut swap = |module: &str, config: Value| {
+            let now = pair(module, config);
+            status.history = status.history_with(&now);
+            status.active = Some(now);
+            assert!(status.history.iter().all(|known| known.roots.is_none()));
+            status.history.iter().map(|known| known.module.clone()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(swap("a", json!({})), "");
+        assert_eq!(swap("a", json!({})), "", "a restart of the host is no swap");
+        assert_eq!(swap("a", json!({"b": 1})), "a", "another config is another pair");
+        assert_eq!(swap("b", json!({})), "a a");
+        assert_eq!(swap("a", json!({"b": 1})), "b a", "what is in force again is not before itself");
+        for number in 0..10 {
+            swap(&format!("m{number}"), json!({}));
+        }
+        assert_eq!(swap("c", json!({})), "m9 m8 m7 m6 m5 m4 m3 m2 m1 m0");
+        let long = json!({"text": "x".repeat(100 << 10)});
+        swap("long", long.clone());
+        swap("longer", long.clone());
+        swap("longest", long);
+        assert_eq!(swap("d", json!({})), "longest longer");
     }
 
     #[test]

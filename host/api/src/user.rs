@@ -69,6 +69,11 @@ impl Reconciler {
             status.and_then(|status| status.candidate.as_ref()).map(|candidate| &candidate.module);
         names([Some(&self.spec.module), active, candidate])
     }
+
+    /// The Modules of its history, to which it may be swapped back.
+    pub fn modules_before(&self) -> impl Iterator<Item = &str> {
+        self.status.iter().flat_map(|status| &status.history).map(|before| before.module.as_str())
+    }
 }
 
 impl View {

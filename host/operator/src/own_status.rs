@@ -80,7 +80,8 @@ pub(crate) fn of_module(
         && let Some(first) = users.first()
     {
         let message = format!(
-            "the Module goes when no Reconciler or View uses it any more: swap {} to another module",
+            "the Module goes when no Reconciler or View uses it any more: swap {} to another module; a Reconciler uses what is in \
+             its status.history, too",
             status.used_by.join(", ")
         );
         // Reconcilers come first.
@@ -241,6 +242,7 @@ pub(crate) fn of_reconciler(
     ReconcilerStatus {
         observed_generation: object.metadata.generation,
         active: active.map(|active| api::ActiveModule { roots: findings.active_roots, ..active.clone() }),
+        history: active.map_or_else(|| before.history.clone(), |active| before.history_with(active)),
         candidate: in_force.ok().and_then(|in_force| in_force.candidate.clone()),
         child_kinds: findings.child_kinds.clone(),
         // While nothing is in force, nobody counts them.

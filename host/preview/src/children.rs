@@ -8,7 +8,10 @@ use std::{
 use futures::{StreamExt, stream};
 use pintle_api::Namespaces;
 use pintle_core::{
-    ApiError, Observed, managed, object, observed::is_controlled_by, plan::Unknown, reconciler,
+    ApiError, Observed, managed, object,
+    observed::is_controlled_by,
+    plan::{POD_COUNTS, Unknown},
+    reconciler,
 };
 use pintle_wit::{Kind, ObjectRef, names};
 use serde_json::Value;
@@ -101,7 +104,8 @@ fn is_of(live: &Value, target: &Target) -> bool {
         || is_controlled_by(live, &target.resource.kind)
 }
 
-/// Leaves out what nobody looks at: the fields that other managers apply, and the status of children that the guest is not shown.
+/// Leaves out what nobody looks at: the fields that other managers apply, and the status of children that the guest is not shown but for
+/// its numbers of Pods.
 fn lighten(child: &mut Value, target: &Target) {
     let manager = &target.binding.field_manager;
     let entry = managed::entry(child, manager, None).is_some();
@@ -111,9 +115,9 @@ fn lighten(child: &mut Value, target: &Target) {
         fields.retain(|field| object::text(field, &["manager"]) == Some(manager));
     }
     if !target.observes(&object::kind(child))
-        && let Some(fields) = child.as_object_mut()
+        && let Some(status) = child.get_mut("status").and_then(Value::as_object_mut)
     {
-        fields.remove("status");
+        status.retain(|field, _| POD_COUNTS.contains(&field.as_str()));
     }
 }
 

@@ -101,11 +101,9 @@ impl Preview {
                 digest: target.judged.digest.clone(),
             },
             in_force: target.in_force.clone(),
-            roots: tally.roots(),
-            changes: tally.changes(),
             new_kinds: newcomers(&target.binding.manifest, target.before.as_ref(), &target.binding.grants),
-            limits: tally.limits(),
             seconds: clock::monotonic().saturating_sub(started).as_secs_f64(),
+            ..tally.summary()
         })
     }
 

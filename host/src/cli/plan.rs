@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
+use kube::Client;
 use pintle_core::plan::{ChildChange, PlannedRoot, Roots, Summary};
 use pintle_kubernetes::connect::Connect;
 use pintle_preview::{PlanRequest, Told};
@@ -25,7 +26,7 @@ use super::{
 /// other values are printed in their place.
 ///
 /// The exit code is 0 if nothing would change, 1 if something would, and 2 if that cannot be told.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   # Show what a swap would change
@@ -79,10 +80,9 @@ pub(super) struct Plan {
     connect: Connect,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// The difference of each object, and the summary.
-    #[default]
     Diff,
     /// Everything, as JSON.
     Json,
@@ -90,19 +90,16 @@ enum Form {
     Summary,
 }
 
-impl Plan {
-    /// The summary of what this Module would change.
-    pub(super) fn summary(reconciler: String, module: String, connect: Connect) -> Self {
-        Self { reconciler, module: Some(module), output: Form::Summary, connect, ..Self::default() }
-    }
+/// How many of several roots or objects are named.
+pub(super) const NAMED: usize = 10;
 
+impl Plan {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         live::block_on(self.plan())
     }
 
     async fn plan(&self) -> Result<CommandStatus, Problem> {
         let client = live::client(&self.connect).await?;
-        let preview = seeing::preview()?;
         let namespace = match (&self.namespace, &self.root) {
             (None, Some(root)) if !root.contains('/') => Some(client.default_namespace().to_owned()),
             (namespace, _) => namespace.clone(),
@@ -116,38 +113,53 @@ impl Plan {
             root: self.root.clone(),
             server: self.server,
         };
-        let bar = output::roots_bar();
-        let mut roots: Vec<PlannedRoot> = Vec::new();
-        let mut tell = |told: Told| match told {
-            Told::Progress { done, total } => {
-                bar.set_length(total as u64);
-                bar.set_position(done as u64);
-            }
-            Told::Root(root) => roots.push(*root),
-        };
-        let planned = preview.plan(&seeing::caller(&client), &request, &mut tell).await;
-        drop(bar);
-        let summary = planned.map_err(seeing::problem)?;
-        roots.sort_by_key(|root| (root.root.namespace.clone(), root.root.name.clone()));
+        let (summary, roots) = make(&client, &request).await?;
         output::print(&match self.output {
             Form::Json => output::text(&json!({"summary": summary, "roots": roots}), Data::Json)?,
             Form::Summary => summary_text(&summary),
             Form::Diff => format!("{}{}", diff_text(&roots), summary_text(&summary)),
         })?;
-        match summary.would_change() {
-            Some(false) => Ok(CommandStatus::Fine),
-            Some(true) => Ok(CommandStatus::Failed),
-            None => Err(Problem::new(format!(
-                "of {} it cannot be told what would change",
-                roots_in_words(summary.roots.unknown)
-            ))
-            .hint("-o json says of each what could not be read")),
+        outcome(&summary)
+    }
+}
+
+/// Makes a plan, and draws how far it is. The roots that would not stay as they are come with it.
+pub(super) async fn make(
+    client: &Client,
+    request: &PlanRequest,
+) -> Result<(Summary, Vec<PlannedRoot>), Problem> {
+    let preview = seeing::preview()?;
+    let bar = output::roots_bar();
+    let mut roots: Vec<PlannedRoot> = Vec::new();
+    let mut tell = |told: Told| match told {
+        Told::Progress { done, total } => {
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
         }
+        Told::Root(root) => roots.push(*root),
+    };
+    let planned = preview.plan(&seeing::caller(client), request, &mut tell).await;
+    drop(bar);
+    let summary = planned.map_err(seeing::problem)?;
+    roots.sort_by_key(|root| (root.root.namespace.clone(), root.root.name.clone()));
+    Ok((summary, roots))
+}
+
+/// The exit code of a plan.
+pub(super) fn outcome(summary: &Summary) -> Result<CommandStatus, Problem> {
+    match summary.would_change() {
+        Some(false) => Ok(CommandStatus::Fine),
+        Some(true) => Ok(CommandStatus::Failed),
+        None => Err(Problem::new(format!(
+            "of {} it cannot be told what would change",
+            roots_in_words(summary.roots.unknown)
+        ))
+        .hint("-o json says of each what could not be read")),
     }
 }
 
 /// `1 root`, `2 roots`.
-fn roots_in_words(number: usize) -> String {
+pub(super) fn roots_in_words(number: usize) -> String {
     format!("{number} root{}", if number == 1 { "" } else { "s" })
 }
 
@@ -199,7 +211,7 @@ pub(super) fn change_text(change: &ChildChange) -> String {
 }
 
 /// How many roots, and which fields of which kinds.
-fn summary_text(summary: &Summary) -> String {
+pub(super) fn summary_text(summary: &Summary) -> String {
     let mut text = String::new();
     let in_force = match &summary.in_force {
         Some(active) if active.digest == summary.module.digest => "which is in force".to_owned(),
@@ -234,6 +246,19 @@ fn summary_text(summary: &Summary) -> String {
     if summary.limits.truncated {
         text.push_str("There are more kinds and fields than these.\n");
     }
+    let deletions: Vec<String> = summary.deletions.iter().take(NAMED).map(ToString::to_string).collect();
+    if !deletions.is_empty() {
+        let more = match summary.deletions.len() - deletions.len() {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let _ = writeln!(text, "Would be deleted: {}{more}", deletions.join(", "));
+    }
+    for (number, happens) in [(summary.restarts, "replaced"), (summary.stops, "ended")] {
+        if number > 0 {
+            let _ = writeln!(text, "{number} Pod{} would be {happens}", if number == 1 { "" } else { "s" });
+        }
+    }
     for new in &summary.new_kinds {
         let granted = if new.granted { "" } else { "; the Reconciler does not grant it" };
         let _ = writeln!(
@@ -251,6 +276,7 @@ fn summary_text(summary: &Summary) -> String {
 mod tests {
     use super::*;
     use pintle_core::plan::{Change, Example, ModuleName, SummaryLine};
+    use pintle_wit::ObjectRef;
 
     #[test]
     fn a_summary_counts_roots_and_names_fields() {
@@ -266,6 +292,16 @@ mod tests {
                 count: 1,
                 example: Example { namespace: Some("blog".into()), name: "web".into() },
             }],
+            deletions: (1..=12)
+                .map(|number| ObjectRef {
+                    api_version: "v1".into(),
+                    kind: "Service".into(),
+                    namespace: Some("blog".into()),
+                    name: format!("web-{number}"),
+                })
+                .collect(),
+            restarts: 3,
+            stops: 1,
             ..Summary::default()
         };
         assert_eq!(
@@ -273,7 +309,11 @@ mod tests {
             "Reconciler webserver, module webserver-0.2.0, in the place of webserver-0.1.0\n\
              4 roots: 1 unchanged, 1 changed, 2 would fail (1 already do)\n\n\
              KIND         FIELD           CHANGE   COUNT   EXAMPLE\n\
-             Deployment   spec.replicas   update   1       blog/web\n"
+             Deployment   spec.replicas   update   1       blog/web\n\
+             Would be deleted: Service blog/web-1, Service blog/web-2, Service blog/web-3, Service blog/web-4, Service blog/web-5, \
+             Service blog/web-6, Service blog/web-7, Service blog/web-8, Service blog/web-9, Service blog/web-10, and 2 more\n\
+             3 Pods would be replaced\n\
+             1 Pod would be ended\n"
         );
         assert_eq!(summary.would_change(), Some(true));
     }

@@ -37,6 +37,11 @@ impl Problem {
         self
     }
 
+    /// What happened, without what to do.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     pub(super) fn exit_code(&self) -> u8 {
         self.exit_code
     }

@@ -8,32 +8,40 @@ use kube::{
     api::{ApiResource, Patch, PatchParams},
     core::Object,
 };
-use pintle_api::{ActiveRoots, Module, ModuleUser, Reconciler, ReconcilerStatus, View};
+use pintle_api::{ActiveModule, ActiveRoots, Module, ModuleUser, Reconciler, ReconcilerStatus, View};
 use pintle_core::{
     conditions::READY,
+    plan::{PlannedRoot, Summary, Unknown, Verdict},
     reasons::{PROGRESSING, REGISTERED, ROOTS_READY},
 };
 use pintle_kubernetes::connect::Connect;
+use pintle_preview::{ModuleChoice, PlanRequest};
 use pintle_runtime::clock;
 use pintle_wit::{Condition, ConditionStatus, syntax};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     completion,
     live::{self, FIELD_MANAGER, Progress},
     output,
-    plan::Plan,
+    plan::{self, NAMED, roots_in_words, summary_text},
     problem::{CommandStatus, Problem},
 };
 
 /// Switch a Reconciler or View to another Module
 ///
+/// First it shows what the module would change, as `pintle plan -o summary`. Where roots would fail that do not now, or where that cannot be
+/// told, nothing is switched, and the exit code is not 0; --force switches all the same. The plan is read with your own rights.
+///
 /// The operator loads the new module while the old one keeps working. When the new module is ready, every custom resource is
 /// reconciled with it. If the new module is refused, the old one stays.
 ///
+/// With --undo, the module and config that were in force before come back. Those of a switch that has not come into force are taken back
+/// first. The status of a Reconciler has the last ten: `kubectl get reconciler NAME -o jsonpath='{.status.history}'`.
+///
 /// For a View, written as view/NAME, the gateway does the same: the old module serves until the new one is ready. Clients that watch
-/// the objects then list them anew.
+/// the objects then list them anew. A View has no roots to plan with, and no history.
 ///
 /// Nothing is switched that somebody has changed meanwhile. With --dry-run, nothing is switched at all: the output and the exit code are those
 /// of `pintle plan -o summary`.
@@ -54,8 +62,8 @@ Examples:
   # did not before
   pintle swap webserver webserver-0.2.0 --wait
 
-  # Switch back
-  pintle swap webserver webserver-0.1.0
+  # Switch back to the module and config before
+  pintle swap webserver --undo --wait
 
   # Switch a View, and wait until it is served with it
   pintle swap view/llamas farm-0.2.0 --wait")]
@@ -65,8 +73,16 @@ pub(super) struct Swap {
     what: ModuleUser,
 
     /// Name of the Module
-    #[arg(add = completion::modules())]
-    module: String,
+    #[arg(required_unless_present = "undo", add = completion::modules())]
+    module: Option<String>,
+
+    /// Switch back to the module and config that were in force before
+    #[arg(long, conflicts_with = "module")]
+    undo: bool,
+
+    /// Switch although roots would newly fail, or although that cannot be told
+    #[arg(long, conflicts_with = "dry_run")]
+    force: bool,
 
     /// Wait until every custom resource is reconciled with the module. A View is waited for until the gateway serves it with the module
     #[arg(long)]
@@ -100,9 +116,62 @@ fn user(text: &str) -> Result<ModuleUser, String> {
 /// A Reconciler or a View. The status of a View has what that of a Reconciler has, but for roots.
 type Swapped = Object<Wanted, ReconcilerStatus>;
 
-#[derive(Clone, Debug, Deserialize)]
+/// What is to be in force.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Wanted {
     module: String,
+    #[serde(default)]
+    config: Value,
+}
+
+impl Wanted {
+    fn of(active: &ActiveModule) -> Self {
+        Self { module: active.module.clone(), config: active.config.clone() }
+    }
+
+    /// What was in force before; what is in force, where something else is wanted.
+    fn before(found: &Swapped) -> Option<Self> {
+        let status = found.status.as_ref()?;
+        let active = Self::of(status.active.as_ref()?);
+        if active == found.spec { status.history.first().map(Self::of) } else { Some(active) }
+    }
+}
+
+/// The merge patch that makes one value of another.
+fn replacing(now: &Value, then: &Value) -> Value {
+    let (Value::Object(now), Value::Object(then)) = (now, then) else { return then.clone() };
+    let gone = now.keys().filter(|key| !then.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+    let kept = then.iter().map(|(key, then)| (key.clone(), replacing(now.get(key).unwrap_or(then), then)));
+    gone.chain(kept).collect()
+}
+
+/// What a plan says against a swap: roots that would fail and do not now, and roots of which that cannot be told.
+fn objection(roots: &[PlannedRoot]) -> Option<String> {
+    let (mut failing, mut unknown) = (Vec::new(), Vec::new());
+    for root in roots {
+        let name = root.root.reference();
+        // Where there is an answer, the gate has taken it, and only what it would change is not known.
+        let is_unknown =
+            root.verdict == Verdict::Unknown && root.children.is_empty() && root.patches.is_empty();
+        match (&root.failure, root.unknown.first()) {
+            (Some(failure), _) if root.fails_newly() => {
+                failing.push(format!("{name}: {}: {}", failure.reason, failure.message));
+            }
+            (_, Some(Unknown { what, why })) if is_unknown => unknown.push(format!("{name}: {what}: {why}")),
+            _ => {}
+        }
+    }
+    let told = |what: String, roots: &[String]| {
+        let more = roots.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
+        let named: Vec<&str> = roots.iter().take(NAMED).map(String::as_str).collect();
+        (!roots.is_empty()).then(|| format!("{what}:\n  {}{more}", named.join("\n  ")))
+    };
+    let failing = told(format!("{} would newly fail", roots_in_words(failing.len())), &failing);
+    let unknown =
+        told(format!("it cannot be told whether {} would fail", roots_in_words(unknown.len())), &unknown);
+    let all: Vec<String> = failing.into_iter().chain(unknown).collect();
+    (!all.is_empty()).then(|| all.join("\n"))
 }
 
 /// The name of the module in force.
@@ -169,13 +238,14 @@ fn starting(conditions: &[Condition]) -> Option<&str> {
 
 impl Swap {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
-        if !self.dry_run {
-            return live::block_on(self.start());
-        }
-        match self.what {
-            ModuleUser::Reconciler(name) => Plan::summary(name, self.module, self.connect).run(),
-            ModuleUser::View(_) => Err(Problem::new("a View has no roots that a module could change")
-                .hint("see what a view shows of objects with: pintle render")),
+        match &self.what {
+            ModuleUser::View(_) if self.dry_run => {
+                Err(Problem::new("a View has no roots that a module could change")
+                    .hint("see what a view shows of objects with: pintle render"))
+            }
+            ModuleUser::View(name) if self.undo => Err(Problem::new("a View has no history")
+                .hint(format!("swap it by the Module's name: pintle swap view/{name} MODULE"))),
+            _ => live::block_on(self.start()),
         }
     }
 
@@ -184,41 +254,97 @@ impl Swap {
     }
 
     async fn swap(&self, client: &Client) -> Result<CommandStatus, Problem> {
-        let modules: Api<Module> = Api::all(client.clone());
-        let found =
-            modules.get_opt(&self.module).await.map_err(|error| live::problem("the Module", &error))?;
-        if found.is_none() {
-            return Err(Problem::new(format!("there is no Module {}", self.module))
-                .hint(format!("upload it with: pintle push {} FILE", self.module)));
-        }
         let objects = self.objects(client);
         let found = self.read(&objects).await?;
+        let wanted = self.wanted(&found)?;
+        let module = &wanted.module;
+        let modules: Api<Module> = Api::all(client.clone());
+        if modules.get_opt(module).await.map_err(|error| live::problem("the Module", &error))?.is_none() {
+            return Err(Problem::new(format!("there is no Module {module}"))
+                .hint(format!("upload it with: pintle push {module} FILE")));
+        }
         let before = found.status.clone().unwrap_or_default();
-        let module_before = found.spec.module.clone();
-        let generation = self.want(&objects, found).await?;
-        self.say(&format!("module {} is wanted", self.module))?;
+        let spec_before = found.spec.clone();
+        if let ModuleUser::Reconciler(name) = &self.what
+            && (self.dry_run || spec_before != wanted)
+        {
+            let request = PlanRequest {
+                reconciler: name.clone(),
+                module: Some(ModuleChoice::Named(module.clone())),
+                config: Some(wanted.config.clone()),
+                ..PlanRequest::default()
+            };
+            let planned = plan::make(client, &request).await;
+            if self.dry_run {
+                let (summary, _) = planned?;
+                output::print(&summary_text(&summary))?;
+                return plan::outcome(&summary);
+            }
+            self.judge(planned)?;
+        }
+        let generation = self.want(&objects, found, &wanted).await?;
+        let and_config =
+            if spec_before.config == wanted.config { "" } else { " with the config that it had" };
+        self.say(&format!("module {module} is wanted{and_config}"))?;
         if let ModuleUser::Reconciler(_) = self.what {
-            self.hint_views(client, &module_before).await;
+            self.hint_views(client, &spec_before.module, module).await;
         }
         if !self.wait {
             return Ok(CommandStatus::Fine);
         }
-        live::wait(self.timeout, live::PODS, || self.look(&objects, generation)).await?;
-        self.say(&format!("module {} is in force", self.module))?;
-        if in_force(&before) == Some(self.module.as_str()) {
-            // The counts are still those of the swap that put it in force.
+        live::wait(self.timeout, live::PODS, || self.look(&objects, module, generation)).await?;
+        self.say(&format!("module {module} is in force"))?;
+        let is_again = before.active.as_ref().is_some_and(|active| Wanted::of(active) == wanted);
+        let (said, is_well) = self.follow(&objects, module, &before).await?;
+        if is_again {
             self.say("it was in force already; nothing changes for this")?;
-            return Ok(CommandStatus::Fine);
         }
-        let (said, is_well) = self.follow(&objects, &before).await?;
-        self.say(&said)?;
+        // The counts are still those of the swap that put it in force.
+        if !(is_again && is_well) {
+            self.say(&said)?;
+        }
         if is_well {
             return Ok(CommandStatus::Fine);
         }
-        if let Some(module) = in_force(&before) {
-            eprintln!("hint: to go back: pintle swap {} {module} --wait", self.what);
+        match (&self.what, in_force(&before)) {
+            (ModuleUser::Reconciler(name), Some(_)) => eprintln!(
+                "hint: to go back: pintle swap {name} --undo --wait; what was in force before that: \
+                 kubectl get reconciler {name} -o jsonpath='{{.status.history[*].module}}'"
+            ),
+            (view, Some(module)) => eprintln!("hint: to go back: pintle swap {view} {module} --wait"),
+            _ => {}
         }
         Ok(CommandStatus::Failed)
+    }
+
+    /// What is to be in force: the Module that is named, with the config that there is, or what was before.
+    fn wanted(&self, found: &Swapped) -> Result<Wanted, Problem> {
+        if let Some(module) = &self.module {
+            return Ok(Wanted { module: module.clone(), ..found.spec.clone() });
+        }
+        Wanted::before(found).ok_or_else(|| {
+            let message = format!("no other module or config was in force for {}", self.what.name());
+            Problem::new(message).hint("see which Modules there are with: kubectl get modules")
+        })
+    }
+
+    /// Refuses a swap of which there is no plan, or against which its plan speaks.
+    fn judge(&self, planned: Result<(Summary, Vec<PlannedRoot>), Problem>) -> Result<(), Problem> {
+        let problem = match planned {
+            Ok((summary, roots)) => {
+                output::print(&summary_text(&summary))?;
+                match objection(&roots) {
+                    Some(why) => Problem::failed(why),
+                    None => return Ok(()),
+                }
+            }
+            Err(problem) => problem,
+        };
+        if self.force {
+            eprintln!("warning: it is swapped all the same (--force): {}", problem.message());
+            return Ok(());
+        }
+        Err(problem.hint("nothing was swapped; to swap all the same: --force"))
     }
 
     fn objects(&self, client: &Client) -> Api<Swapped> {
@@ -230,11 +356,20 @@ impl Swap {
     }
 
     /// Says which module is wanted, unless somebody has changed the object since it was read. The generation of the object from then on.
-    async fn want(&self, objects: &Api<Swapped>, mut found: Swapped) -> Result<Option<i64>, Problem> {
+    async fn want(
+        &self,
+        objects: &Api<Swapped>,
+        mut found: Swapped,
+        wanted: &Wanted,
+    ) -> Result<Option<i64>, Problem> {
         let generation = found.metadata.generation;
+        let mut spec = json!({"module": wanted.module});
+        if found.spec.config != wanted.config {
+            spec["config"] = replacing(&found.spec.config, &wanted.config);
+        }
         while found.metadata.generation == generation {
             let version = found.resource_version();
-            let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"module": self.module}});
+            let patch = json!({"metadata": {"resourceVersion": version}, "spec": spec});
             let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
             match objects.patch(self.what.name(), &params, &Patch::Merge(patch)).await {
                 Ok(patched) => return Ok(patched.metadata.generation),
@@ -251,12 +386,11 @@ impl Swap {
     }
 
     /// The Views stay as they are that show with the module before: who writes what roots mean, and who shows it, are swapped one at a time.
-    async fn hint_views(&self, client: &Client, before: &str) {
+    async fn hint_views(&self, client: &Client, before: &str, module: &str) {
         // Who may not read Views has none to swap.
         let views = live::list::<View>(client).await.unwrap_or_default();
-        let is_left = |view: &&View| view.spec.module == before && before != self.module;
+        let is_left = |view: &&View| view.spec.module == before && before != module;
         for name in views.iter().filter(is_left).map(ResourceExt::name_any) {
-            let module = &self.module;
             eprintln!(
                 "hint: View {name} stays on {before}; to swap it too: pintle swap view/{name} {module}"
             );
@@ -283,14 +417,18 @@ impl Swap {
     }
 
     /// Whether the module is in force.
-    async fn look(&self, objects: &Api<Swapped>, generation: Option<i64>) -> Result<Progress, Problem> {
+    async fn look(
+        &self,
+        objects: &Api<Swapped>,
+        module: &str,
+        generation: Option<i64>,
+    ) -> Result<Progress, Problem> {
         let found = self.read(objects).await?;
-        if found.spec.module != self.module {
+        if found.spec.module != module {
             return Ok(Progress::Failed(format!("somebody has set module {} meanwhile", found.spec.module)));
         }
         let status = found.status.unwrap_or_default();
-        let (observed, is_in_force) =
-            (status.observed_generation, in_force(&status) == Some(self.module.as_str()));
+        let (observed, is_in_force) = (status.observed_generation, in_force(&status) == Some(module));
         if observed >= generation && is_in_force && status.candidate.is_none() {
             // Whether the roots are well is another question.
             return Ok(Progress::Done);
@@ -306,14 +444,15 @@ impl Swap {
     async fn follow(
         &self,
         objects: &Api<Swapped>,
+        module: &str,
         before: &ReconcilerStatus,
     ) -> Result<(String, bool), Problem> {
         let (mut last, mut moved_at) = (None, clock::monotonic());
         let bar = output::roots_bar();
         loop {
             let status = self.read(objects).await?.status.unwrap_or_default();
-            if in_force(&status) != Some(self.module.as_str()) {
-                return Err(Problem::failed(format!("module {} is not in force any more", self.module)));
+            if in_force(&status) != Some(module) {
+                return Err(Problem::failed(format!("module {module} is not in force any more")));
             }
             let (now, (active, total)) = (clock::monotonic(), roots(&status));
             if last.replace((active, total)) != Some((active, total)) {
@@ -334,12 +473,8 @@ impl Swap {
                 return Ok((said, is_well));
             }
             if is_moving && now >= moved_at + self.timeout {
-                let so_far = || {
-                    format!(
-                        "{} of {total} roots are reconciled with module {}",
-                        active.reconciled, self.module
-                    )
-                };
+                let so_far =
+                    || format!("{} of {total} roots are reconciled with module {module}", active.reconciled);
                 let so_far = starting.map_or_else(so_far, Into::into);
                 let message = format!("no progress for {} s: {so_far}", self.timeout.as_secs());
                 return Err(Problem::failed(message).hint(live::PODS));

@@ -49,6 +49,13 @@ pub struct RootRef {
     pub uid: String,
 }
 
+impl PlannedRoot {
+    /// Whether the root would fail, and does not for the same reason now.
+    pub fn fails_newly(&self) -> bool {
+        self.failure.is_some() && self.fails_now != Some(true)
+    }
+}
+
 impl RootRef {
     /// The names of a live root.
     pub fn of(root: &Value) -> Self {
@@ -134,8 +141,15 @@ pub struct ChildChange {
     pub why: Option<String>,
     /// The fields that differ.
     pub fields: Vec<FieldChange>,
+    /// How many Pods there are of a workload that would be deleted or whose Pod template would change.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pods: usize,
     /// The same as a unified diff of YAML, with a word in the place of what nobody is to read.
     pub diff: String,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// What would become of an object, in one word.
@@ -214,6 +228,12 @@ pub struct Summary {
     pub roots: Roots,
     /// What would change, by kind and path, the most frequent first.
     pub changes: Vec<SummaryLine>,
+    /// The objects that would be deleted. Pods that would be evicted are not among them.
+    pub deletions: Vec<ObjectRef>,
+    /// How many Pods would be replaced, because the Pod template of their workload would change, or because they would be evicted.
+    pub restarts: usize,
+    /// How many Pods would end, because their workload would be deleted.
+    pub stops: usize,
     /// The kinds that the module uses and the one in force does not, with what the host must be allowed to do with them.
     pub new_kinds: Vec<KindRights>,
     /// What was cut.
@@ -253,7 +273,7 @@ pub struct Roots {
     pub unchanged: usize,
     /// Those that would change.
     pub changed: usize,
-    /// Those that would fail.
+    /// Those that would fail. What of their answer can be carried out may change them all the same.
     pub fails: usize,
     /// Those among them that do not fail for the same reason now.
     pub newly_failing: usize,
@@ -305,7 +325,7 @@ pub struct KindRights {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// Whether there were more kinds and paths than are listed.
+    /// Whether there were more kinds and paths, or more deletions, than are listed.
     pub truncated: bool,
 }
 

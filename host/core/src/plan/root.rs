@@ -20,6 +20,9 @@ pub type Live<'a> = &'a dyn Fn(&ObjectRef) -> Option<&'a Value>;
 /// Writes the difference between two objects as text.
 pub type Render<'a> = &'a dyn Fn(&ObjectRef, Option<&Value>, Option<&Value>) -> String;
 
+/// The fields of a status that count Pods: those of a Deployment and its like, of a DaemonSet, and of a Job.
+pub const POD_COUNTS: [&str; 3] = ["replicas", "currentNumberScheduled", "active"];
+
 /// The reasons of a root's Ready that tell of a refusal: those of this host, and the words of the API server.
 const REFUSALS: [&str; 15] = [
     reasons::ADOPTION_CONFLICT,
@@ -102,9 +105,7 @@ pub fn planned(
         planned.failure = conflict(&planned);
     }
     planned.verdict = verdict_of(&planned);
-    if planned.verdict == Verdict::Fails {
-        planned.fails_now = fails_now(root, planned.failure.as_ref());
-    }
+    planned.fails_now = fails_now(root, planned.failure.as_ref());
     planned
 }
 
@@ -153,12 +154,14 @@ pub fn changes_of(
         children.push(change(child.reference(), fate, found, sent, entry, mask, render));
     }
     for reference in &previewed.doomed {
-        let before = live(reference).map(|found| shown(found, mask));
+        let found = live(reference);
+        let before = found.map(|found| shown(found, mask));
         children.push(ChildChange {
             reference: reference.clone(),
             change: Change::Delete,
             why: None,
             fields: Vec::new(),
+            pods: found.map_or(0, pods),
             diff: render(reference, before.as_ref(), None),
         });
     }
@@ -201,8 +204,10 @@ fn change(
         change: word,
         why,
         fields: Vec::new(),
+        pods: 0,
         diff: String::new(),
     };
+    let whole = live;
     let masked;
     let (live, sent) = match mask.covers(&reference.kind()) {
         true => {
@@ -225,10 +230,23 @@ fn change(
             if change.fields.is_empty() {
                 change.fields.push(taken_back(live, sent, entry));
             }
+            if change.fields.iter().any(|field| field.path.starts_with("spec.template.")) {
+                change.pods = whole.map_or(0, pods);
+            }
         }
         _ => {}
     }
     change
+}
+
+/// How many Pods a live workload has, as its status says. A Pod counts itself.
+fn pods(live: &Value) -> usize {
+    if object::kind(live).kind == "Pod" {
+        return 1;
+    }
+    let mut counts = POD_COUNTS.iter().filter_map(|field| live.get("status")?.get(field)?.as_u64());
+    let count = counts.next().filter(|_| live.pointer("/spec/template").is_some());
+    count.unwrap_or_default() as usize
 }
 
 /// Replaces copies of what nobody is to read.

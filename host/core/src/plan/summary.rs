@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pintle_wit::ObjectRef;
 
-use super::{Change, ChildChange, Example, Limits, PlannedRoot, Roots, SummaryLine, Verdict};
+use super::{Change, ChildChange, Example, Limits, PlannedRoot, Roots, Summary, SummaryLine, Verdict};
 
 /// The most kinds and paths that are listed: more than a person reads.
 const LINES_MAX: usize = 1000;
@@ -14,6 +14,9 @@ const LINES_MAX: usize = 1000;
 pub struct Tally {
     roots: Roots,
     lines: BTreeMap<(String, String, Change), (usize, Example)>,
+    deletions: Vec<ObjectRef>,
+    restarts: usize,
+    stops: usize,
     truncated: bool,
 }
 
@@ -25,17 +28,17 @@ impl Tally {
             Verdict::Unchanged => self.roots.unchanged += 1,
             Verdict::Changed => self.roots.changed += 1,
             Verdict::Unknown => self.roots.unknown += 1,
-            Verdict::Fails => {
-                self.roots.fails += 1;
-                self.roots.newly_failing += usize::from(planned.fails_now != Some(true));
-            }
+            Verdict::Fails => {}
         }
+        self.roots.fails += usize::from(planned.failure.is_some());
+        self.roots.newly_failing += usize::from(planned.fails_newly());
         for child in planned.children.iter().chain(&planned.patches) {
             self.child(child);
         }
         for pod in &planned.evictions {
             self.line(pod, "", Change::Delete);
         }
+        self.restarts += planned.evictions.len();
         let root = planned.root.reference();
         for field in planned.status.iter().flat_map(|status| &status.changes) {
             self.line(&root, &field.path, Change::Update);
@@ -45,7 +48,17 @@ impl Tally {
     fn child(&mut self, child: &ChildChange) {
         match child.change {
             Change::Unchanged => {}
+            Change::Delete => {
+                self.stops += child.pods;
+                if self.deletions.len() < LINES_MAX {
+                    self.deletions.push(child.reference.clone());
+                } else {
+                    self.truncated = true;
+                }
+                self.line(&child.reference, "", child.change);
+            }
             Change::Update | Change::Adopt => {
+                self.restarts += child.pods;
                 let mut paths: Vec<String> = child.fields.iter().map(|field| of_all(&field.path)).collect();
                 paths.sort();
                 paths.dedup();
@@ -67,13 +80,23 @@ impl Tally {
         self.lines.entry(key).or_insert_with(|| (0, example())).0 += 1;
     }
 
-    /// How many roots there are of each verdict.
-    pub fn roots(&self) -> Roots {
-        self.roots
+    /// The summary of these roots.
+    pub fn summary(&self) -> Summary {
+        let mut deletions = self.deletions.clone();
+        deletions.sort();
+        Summary {
+            roots: self.roots,
+            changes: self.changes(),
+            deletions,
+            restarts: self.restarts,
+            stops: self.stops,
+            limits: Limits { truncated: self.truncated },
+            ..Summary::default()
+        }
     }
 
     /// What would change, the most frequent first.
-    pub fn changes(&self) -> Vec<SummaryLine> {
+    fn changes(&self) -> Vec<SummaryLine> {
         let mut lines: Vec<SummaryLine> = self
             .lines
             .iter()
@@ -87,11 +110,6 @@ impl Tally {
             .collect();
         lines.sort_by_key(|line| std::cmp::Reverse(line.count));
         lines
-    }
-
-    /// What was left out.
-    pub fn limits(&self) -> Limits {
-        Limits { truncated: self.truncated }
     }
 }
 

@@ -14,12 +14,14 @@ use crate::state::OwnObjects;
 pub(super) struct Users {
     /// By the name of the Module.
     of: BTreeMap<String, BTreeSet<ModuleUser>>,
+    /// The Modules whose guests are called here. Those of a history are not.
+    called: BTreeSet<String>,
     /// Whether the Views are known. Until then, nobody stops to use anything.
     views_known: bool,
 }
 
 impl Users {
-    /// The Reconcilers that want a Module or have it in force, and the Views. What is in force here may be ahead of the status that says
+    /// The Reconcilers that want a Module, have it in force or in their history, and the Views. What is in force here may be ahead of the status that says
     /// so: until that is written, a host that starts still works with what the status names.
     pub(super) fn of(own: &OwnObjects, in_force: &BTreeMap<String, api::ActiveModule>) -> Self {
         let mut of: BTreeMap<String, BTreeSet<ModuleUser>> = BTreeMap::new();
@@ -28,8 +30,15 @@ impl Users {
             .iter()
             .flat_map(|(name, object)| object.modules().into_iter().map(move |module| (module, name)));
         let in_force = in_force.iter().map(|(name, active)| (active.module.as_str(), name));
+        let mut called = BTreeSet::new();
         for (module, name) in said.chain(in_force) {
+            called.insert(module.to_owned());
             of.entry(module.to_owned()).or_default().insert(ModuleUser::Reconciler(name.clone()));
+        }
+        for (name, object) in &own.reconcilers {
+            for module in object.modules_before() {
+                of.entry(module.to_owned()).or_default().insert(ModuleUser::Reconciler(name.clone()));
+            }
         }
         let views = own.views();
         let views_known = views.is_some();
@@ -38,7 +47,7 @@ impl Users {
                 of.entry(module.clone()).or_default().insert(ModuleUser::View(name.clone()));
             }
         }
-        Self { of, views_known }
+        Self { of, called, views_known }
     }
 
     /// Whether somebody uses a Module.
@@ -46,9 +55,9 @@ impl Users {
         self.of.contains_key(module)
     }
 
-    /// Whether a Reconciler uses a Module, so that its guest is called here.
+    /// Whether a Reconciler wants a Module or has it in force, so that its guest is called here.
     pub(super) fn calls(&self, module: &str) -> bool {
-        self.of.get(module).into_iter().flatten().any(|user| matches!(user, ModuleUser::Reconciler(_)))
+        self.called.contains(module)
     }
 
     /// Who uses a Module. While the Views are not known, those that its status names still do.
@@ -140,6 +149,17 @@ mod tests {
         };
         assert_eq!(users("before"), ["r"], "its status is behind");
         assert!(users("m").is_empty());
+    }
+
+    #[test]
+    fn a_module_of_a_history_is_in_use_and_is_not_called() {
+        let mut own = own(true, true);
+        let before = api::ActiveModule { module: "before".into(), ..api::ActiveModule::default() };
+        let status = api::ReconcilerStatus { history: vec![before], ..Default::default() };
+        own.reconcilers.get_mut("r").expect("it is there").status = Some(status);
+        let users = Users::of(&own, &BTreeMap::new());
+        assert_eq!(names(&users.of_module("before", &module(&[]))), ["r"]);
+        assert!(users.has("before") && !users.calls("before"));
     }
 
     #[test]

@@ -365,7 +365,9 @@ impl Roots {
     pub(crate) fn swapped(&mut self, kind: &Kind) {
         for (_, root) in self.table.rows.iter_mut().filter(|(_, root)| *root.kind == *kind) {
             // Of what no pass has judged yet, the status says how it was.
-            let was_well = if root.unjudged { root.ready } else { root.failing.is_none() };
+            // What the swap before broke was well: another that does not mend it is bad, too.
+            let was_well =
+                if root.unjudged { root.ready } else { root.failing.is_none() || root.since_swap.is_why() };
             root.since_swap = SinceSwap::begin(was_well);
             self.changed.insert(Arc::clone(&root.kind));
         }
@@ -392,7 +394,7 @@ impl Roots {
         // What failed otherwise has not been said.
         root.told &= ended.failing.as_ref().is_some_and(|cause| &*cause.reason == reasons::ROOT_TOO_LARGE);
         let since_swap = match ended.in_force {
-            true => root.since_swap.ended(root.failing.is_some(), ended.wrote),
+            true => root.since_swap.ended(root.failing.is_some(), ended.failing.is_some(), ended.wrote),
             false => root.since_swap,
         };
         let as_before = root.failing.as_deref() == ended.failing.as_ref() && root.since_swap == since_swap;

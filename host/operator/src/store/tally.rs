@@ -35,12 +35,14 @@ impl Tally {
 pub(super) struct SinceSwap {
     /// It was there before.
     was_there: bool,
-    /// It was there before, and did not fail.
+    /// It was there before, and did not fail, or only because the swap before had broken it.
     was_well: bool,
     /// A pass with them has ended.
     reconciled: bool,
     /// It was there before, and its first pass with them that did not fail wrote something, or one before that pass did.
     changed: bool,
+    /// It was well before, and every pass with them has failed.
+    broken: bool,
 }
 
 impl SinceSwap {
@@ -49,11 +51,22 @@ impl SinceSwap {
         Self { was_there: true, was_well, ..Self::default() }
     }
 
-    /// A pass with them has ended. `failed` says whether the pass before did, and `wrote` whether this one changed children or patches.
-    pub(super) fn ended(self, failed: bool, wrote: bool) -> Self {
+    /// Whether the last swap is why a root fails now. Before its first pass, that is a swap before.
+    pub(super) fn is_why(self) -> bool {
+        self.was_well && (self.broken || !self.reconciled)
+    }
+
+    /// A pass with them has ended. `failed` says whether the pass before did, `fails` whether this one did, and `wrote` whether it changed
+    /// children or patches.
+    pub(super) fn ended(self, failed: bool, fails: bool, wrote: bool) -> Self {
         // What a later pass writes is for another reason: somebody edited the root, or changed a child.
         let is_first = !self.reconciled || failed;
-        Self { reconciled: true, changed: self.changed || self.was_there && is_first && wrote, ..self }
+        Self {
+            reconciled: true,
+            changed: self.changed || self.was_there && is_first && wrote,
+            broken: fails && self.is_why(),
+            ..self
+        }
     }
 }
 
@@ -74,11 +87,11 @@ mod tests {
     #[test]
     fn a_root_is_changed_by_a_swap_only_if_a_pass_up_to_the_first_good_one_writes() {
         let swapped = SinceSwap::begin(true);
-        assert!(!swapped.ended(false, false).ended(false, true).changed, "an edit afterwards");
-        assert!(swapped.ended(true, true).ended(false, false).changed, "it failed half-way");
-        assert!(swapped.ended(false, false).ended(true, true).changed, "the first one failed");
+        assert!(!swapped.ended(false, false, false).ended(false, false, true).changed, "an edit afterwards");
+        assert!(swapped.ended(true, false, true).ended(false, false, false).changed, "it failed half-way");
+        assert!(swapped.ended(false, false, false).ended(true, false, true).changed, "the first one failed");
         assert!(
-            !SinceSwap::default().ended(false, true).changed,
+            !SinceSwap::default().ended(false, false, true).changed,
             "a new root is not changed by the swap before it"
         );
     }

@@ -1,5 +1,5 @@
-use pintle_simulator::Act;
-use serde_json::Value;
+use pintle_engine::{Digest, fixtures};
+use pintle_simulator::{Act, ApiServer};
 
 use super::{
     super::fixture::{cluster, condition, module, read, reconciler, view_of_llamas},
@@ -61,7 +61,9 @@ fn seen(active: &str, conditions: &[Value]) -> Value {
 fn swap() -> Swap {
     Swap {
         what: ModuleUser::View("v".into()),
-        module: NEW.into(),
+        module: Some(NEW.into()),
+        undo: false,
+        force: false,
         wait: true,
         dry_run: false,
         timeout: Duration::ZERO,
@@ -90,7 +92,7 @@ fn the_outcome_says_what_is_served_and_why_nobody_gets_at_it() {
 async fn a_swap_waits_for_the_module_in_the_status_of_this_generation_and_ends_when_it_is_refused() {
     let of = async |view: Value, generation| {
         let (_server, client) = cluster(&[view]);
-        match swap().look(&swap().objects(&client), Some(generation)).await.unwrap() {
+        match swap().look(&swap().objects(&client), NEW, Some(generation)).await.unwrap() {
             Progress::Done => "done".to_owned(),
             Progress::Failed(why) => format!("failed: {why}"),
             Progress::Waiting(why) => format!("waiting: {why}"),
@@ -125,7 +127,7 @@ async fn a_swap_is_not_done_before_the_roots_are_listed() {
         json!({"reconciled": 0, "changed": 0, "failing": 0, "newlyFailing": 0});
     let (_server, client) = cluster(&[of_new]);
     let swap = Swap { what: ModuleUser::Reconciler("r".into()), ..swap() };
-    let followed = swap.follow(&swap.objects(&client), &ReconcilerStatus::default()).await;
+    let followed = swap.follow(&swap.objects(&client), NEW, &ReconcilerStatus::default()).await;
     let problem = followed.unwrap_err().to_string();
     assert!(problem.contains("no progress for 0 s: not listed yet: a.io/v1 A"), "{problem}");
 }
@@ -153,11 +155,12 @@ async fn nothing_is_swapped_that_has_changed_since_it_was_read_but_for_its_statu
     };
     let found = views.get("v").await.unwrap();
     change(None, json!({"spec": {"suspend": true}}));
-    let refused = swap().want(&views, found).await.unwrap_err();
+    let wanted = swap().wanted(&found).unwrap();
+    let refused = swap().want(&views, found, &wanted).await.unwrap_err();
     assert_eq!(refused.to_string(), "error: somebody has changed View v meanwhile\n");
     let found = views.get("v").await.unwrap();
     change(Some("status"), json!({"status": {"observedGeneration": 2}}));
-    swap().want(&views, found).await.unwrap();
+    swap().want(&views, found, &wanted).await.unwrap();
     assert_eq!(views.get("v").await.unwrap().spec.module, NEW);
 }
 
@@ -168,4 +171,149 @@ fn a_view_is_told_from_a_reconciler_by_what_stands_before_its_name() {
     for path in ["./llamas", "view/", "view/a/b", "view/A", "guests/llamas", "/view/a"] {
         assert!(user(path).is_err(), "{path}");
     }
+}
+
+#[test]
+fn what_comes_back_is_what_was_before_or_what_still_is() {
+    let active =
+        |module: &str, config: Value| json!({"module": module, "digest": "", "since": "", "config": config});
+    let before = |spec: Value, history: &[Value]| {
+        let mut object = reconciler(NEW, Some(NEW), &[]);
+        object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        object["status"]["active"] = active(NEW, json!({"a": 1}));
+        object["status"]["history"] = history.into();
+        Wanted::before(&read::<Swapped>(&[object])[0]).map(|wanted| (wanted.module, wanted.config))
+    };
+    let history = [active(OLD, json!({"a": 2})), active(NEW, json!({}))];
+    let is = |module: &str, a: u32| Some((module.to_owned(), json!({"a": a})));
+    assert_eq!(before(json!({"config": {"a": 1}}), &history), is(OLD, 2));
+    assert_eq!(
+        before(json!({"config": {"a": 3}}), &history),
+        is(NEW, 1),
+        "another config is not in force yet"
+    );
+    assert_eq!(before(json!({"module": "bad", "config": {"a": 1}}), &history), is(NEW, 1));
+    assert_eq!(before(json!({"config": {"a": 1}}), &[]), None);
+}
+
+#[tokio::test]
+async fn a_config_that_comes_back_is_exactly_as_it_was() {
+    let mut object = reconciler(NEW, Some(NEW), &[]);
+    object["spec"]["config"] = json!({"gone": 1, "both": {"gone": 1, "kept": 2}, "list": [1, 2]});
+    let (_server, client) = cluster(&[object]);
+    let swap = Swap { what: ModuleUser::Reconciler("r".into()), ..swap() };
+    let objects = swap.objects(&client);
+    for config in [json!({"both": {"kept": 3}, "list": [2], "new": {"b": 1}}), Value::Null] {
+        let wanted = Wanted { module: OLD.into(), config };
+        swap.want(&objects, objects.get("r").await.unwrap(), &wanted).await.unwrap();
+        assert_eq!(objects.get("r").await.unwrap().spec, wanted);
+    }
+    let undo = Swap { module: None, undo: true, ..swap };
+    let nothing = undo.swap(&client).await.unwrap_err().to_string();
+    assert!(
+        nothing.starts_with("error: there is no Module farm-0.2.0\n"),
+        "what is in force is taken back: {nothing}"
+    );
+}
+
+/// A Reconciler `r` with a root `n/x` and a Deployment of it with two Pods. The old module answers with nothing, and the new one traps.
+fn farm() -> (ApiServer, Client) {
+    let (name, any) =
+        (["a.io/v1", "A"], json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
+    let manifest = fixtures::manifest("farm", name[0], name[1], &["apps/v1/Deployment"]);
+    let pushed = |name: &str, bytes: Vec<u8>| {
+        pintle_api::module_objects(name, &bytes, &Digest::of(&bytes).to_string())
+    };
+    let mut objects = vec![
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "as.a.io"},
+            "spec": {"group": "a.io", "scope": "Namespaced",
+                "names": {"kind": "A", "plural": "as", "singular": "a", "listKind": "AList"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": any, "status": any}}}}]}}),
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": pintle_api::NAMESPACE}}),
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}),
+    ];
+    objects.extend(pushed(OLD, fixtures::answers(&manifest, r#"{"apiVersion":"guest.pintle.dev/v1"}"#)));
+    objects.extend(pushed(NEW, fixtures::traps(&manifest)));
+    let mut bound = reconciler(OLD, Some(OLD), &[]);
+    bound["spec"]["grants"] = json!({"children": [{"apiVersion": "apps/v1", "kinds": ["Deployment"]}]});
+    objects.push(bound);
+    let (server, client) = cluster(&objects);
+    let create = |object: Value| server.act("test", &Act::Create(object)).unwrap();
+    let root = create(
+        json!({"apiVersion": name[0], "kind": name[1], "metadata": {"name": "x", "namespace": "n"}, "spec": {}}),
+    );
+    let uid = &root["metadata"]["uid"];
+    let owner = json!({"apiVersion": name[0], "kind": name[1], "name": "x", "uid": uid, "controller": true});
+    let labels = json!({"pintle.dev/reconciler": "r", "pintle.dev/root": uid});
+    let child = create(json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "x", "namespace": "n", "labels": labels, "ownerReferences": [owner]},
+        "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": {"metadata": {"labels": {"app": "x"}},
+            "spec": {"containers": [{"name": "main", "image": "x"}]}}}}));
+    says(&server, &child, json!({"replicas": 2}));
+    (server, client)
+}
+
+fn says(server: &ApiServer, object: &Value, status: Value) {
+    let target = pintle_core::object::reference(object);
+    let act = Act::Merge { target, subresource: Some("status".into()), patch: json!({"status": status}) };
+    server.act("test", &act).unwrap();
+}
+
+#[tokio::test]
+async fn a_swap_after_which_roots_would_newly_fail_is_refused_unless_it_is_forced() {
+    let (server, client) = farm();
+    let swap = |module: &str| Swap {
+        what: ModuleUser::Reconciler("r".into()),
+        module: Some(module.into()),
+        wait: false,
+        ..swap()
+    };
+    let module = async || Api::<Reconciler>::all(client.clone()).get("r").await.unwrap().spec.module;
+    let refused = swap(NEW).swap(&client).await.unwrap_err().to_string();
+    let begin = "error: 1 root would newly fail:\n  A n/x: GuestTrapped: ";
+    let end = "hint: nothing was swapped; to swap all the same: --force\n";
+    assert!(refused.starts_with(begin) && refused.ends_with(end), "{refused}");
+    assert_eq!(module().await, OLD);
+    let forced = Swap { force: true, ..swap(NEW) };
+    assert_eq!(forced.swap(&client).await.unwrap(), CommandStatus::Fine);
+    assert_eq!(module().await, NEW);
+    // Back, and now it fails for this already.
+    swap(OLD).swap(&client).await.unwrap();
+    let root = json!({"apiVersion": "a.io/v1", "kind": "A", "metadata": {"name": "x", "namespace": "n"}});
+    says(&server, &root, json!({"conditions": [condition("Ready", "False", "GuestTrapped", "")]}));
+    assert_eq!(swap(NEW).swap(&client).await.unwrap(), CommandStatus::Fine);
+    assert_eq!(module().await, NEW);
+}
+
+#[tokio::test]
+async fn a_plan_of_many_roots_counts_the_pods_of_what_it_deletes() {
+    let (_server, client) = farm();
+    let module = Some(ModuleChoice::Named(OLD.into()));
+    let request = PlanRequest { reconciler: "r".into(), module, ..PlanRequest::default() };
+    let (summary, roots) = plan::make(&client, &request).await.unwrap();
+    assert_eq!((summary.stops, summary.restarts), (2, 0), "{roots:?}");
+    assert_eq!(summary.deletions.iter().map(ToString::to_string).collect::<Vec<_>>(), ["Deployment n/x"]);
+}
+
+#[test]
+fn a_root_speaks_against_a_swap_where_it_cannot_be_told_whether_it_would_fail() {
+    let root = |children: Value, failure: Value, fails_now: Value| {
+        let root = json!({"root": {"apiVersion": "a.io/v1", "kind": "A", "name": "x", "uid": ""}, "verdict": "unknown",
+            "unknown": [{"what": "Secret n/s", "why": "it may not be read"}], "standingRefusals": [], "children": children,
+            "patches": [], "evictions": [], "failure": failure, "failsNow": fails_now});
+        objection(&read::<PlannedRoot>(&[root]))
+    };
+    let child = json!([{"reference": {"apiVersion": "v1", "kind": "Secret", "name": "s"}, "change": "unknown", "fields": [], "diff": ""}]);
+    let failure = json!({"reason": "AdoptionConflict", "message": "m"});
+    assert_eq!(root(child.clone(), Value::Null, Value::Null), None, "the guest has answered");
+    assert_eq!(root(child.clone(), failure.clone(), json!(true)), None, "it fails now");
+    assert_eq!(
+        root(child, failure, Value::Null).unwrap(),
+        "1 root would newly fail:\n  A x: AdoptionConflict: m"
+    );
+    assert_eq!(
+        root(json!([]), Value::Null, Value::Null).unwrap(),
+        "it cannot be told whether 1 root would fail:\n  A x: Secret n/s: it may not be read"
+    );
 }

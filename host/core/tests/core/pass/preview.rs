@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pintle_core::{
     Observed, Outcome, RootMemory, SealingKey, Snapshot, Step, object,
     pass::{Fate, Preview, Previewed},
-    plan::{Instead, Marks, Mask, PlannedRoot, Verdict, planned, sources},
+    plan::{Change, Instead, Marks, Mask, PlannedRoot, Tally, Verdict, planned, sources},
 };
 use pintle_wit::{Failure, ObjectRef, Response};
 use serde_json::{Value, json};
@@ -114,6 +114,29 @@ fn a_number_of_replicas_that_is_left_out_stays_and_is_no_change() {
     let paths: Vec<String> =
         said(&world, &previewed, &root).children[0].fields.iter().map(|field| field.path.clone()).collect();
     assert_eq!(paths, ["metadata.annotations[pintle.dev/desired]"]);
+}
+
+#[test]
+fn a_plan_counts_the_pods_that_are_replaced_or_end_and_names_what_is_deleted() {
+    let [app, scaled, old] = ["app", "scaled", "old"].map(|name| deployment(name, &[]));
+    let world = settled(&answer(vec![app.clone(), scaled.clone(), old]));
+    let (mut app, mut scaled) = (app, scaled);
+    app["spec"]["template"]["spec"]["containers"][0]["image"] = json!("shop:2");
+    scaled["spec"]["replicas"] = json!(2);
+    let (previewed, root) = preview(&world, &Ok(answer(vec![app, scaled])));
+    let planned = said(&world, &previewed, &root);
+    let pods: Vec<_> = planned
+        .children
+        .iter()
+        .map(|child| (child.reference.name.as_str(), child.change, child.pods))
+        .collect();
+    assert_eq!(pods, [("app", Change::Update, 1), ("scaled", Change::Update, 0), ("old", Change::Delete, 1)]);
+    let mut tally = Tally::default();
+    tally.add(&planned);
+    let summary = tally.summary();
+    assert_eq!((summary.restarts, summary.stops), (1, 1));
+    let deleted: Vec<&str> = summary.deletions.iter().map(|object| object.name.as_str()).collect();
+    assert_eq!(deleted, ["old"]);
 }
 
 #[test]

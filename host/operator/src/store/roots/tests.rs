@@ -218,6 +218,40 @@ fn a_swap_counts_the_roots_that_had_a_pass_since_and_those_that_it_changed_or_br
 }
 
 #[test]
+fn a_root_that_a_swap_broke_counts_as_newly_failing_until_a_pass_mends_it() {
+    let mut roots = Roots::default();
+    let kind = shop();
+    let key = |name: &str| RootKey { namespace: Some("n".into()), name: name.into() };
+    for name in ["broken", "edited"] {
+        roots.saw(&kind, root(name, name, "1"), None);
+    }
+    let pass = |roots: &mut Roots, name: &str, fails: bool| {
+        let failing = fails.then(|| Cause::new("Broken", ""));
+        roots.remember(&kind, &key(name), RootMemory::default(), ended(failing));
+        let active = roots.tally(&kind, &Namespaces::All).active;
+        (active.failing, active.newly_failing)
+    };
+    for (name, is_broken) in [("broken", false), ("edited", false)] {
+        pass(&mut roots, name, is_broken);
+    }
+    roots.swapped(&kind);
+    assert_eq!(pass(&mut roots, "broken", true), (1, 1));
+    pass(&mut roots, "edited", false);
+    // Somebody edits it, and it fails for that.
+    pass(&mut roots, "edited", true);
+    for _ in 0..2 {
+        // Another bad one.
+        roots.swapped(&kind);
+        roots.swapped(&kind);
+        pass(&mut roots, "broken", true);
+        assert_eq!(pass(&mut roots, "edited", true), (2, 1));
+    }
+    roots.swapped(&kind);
+    pass(&mut roots, "broken", false);
+    assert_eq!(pass(&mut roots, "edited", true), (1, 0));
+}
+
+#[test]
 fn a_root_is_kept_within_the_limits_of_one_and_of_all() {
     let mut roots = Roots::within(RootLimits { each: 400, all: 600 });
     let kind = shop();

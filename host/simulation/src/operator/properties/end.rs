@@ -34,6 +34,8 @@ pub(in super::super) fn masked(world: &World) -> BTreeMap<ObjectRef, Value> {
             reference.kind.as_str(),
             "Event" | "Lease" | "Pod" | "ReplicaSet" | "EndpointSlice" | "Endpoints"
         ) && object.get("binaryData").is_none()
+            // The module of a fault stays in the history of its Reconciler.
+            && !(reference.kind == "Module" && reference.name.starts_with("swap-"))
     });
     kept.map(|(reference, object)| {
         let mut object = Value::clone(object);
@@ -46,6 +48,14 @@ pub(in super::super) fn masked(world: &World) -> BTreeMap<ObjectRef, Value> {
         let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
         let observed = conditions.into_iter().flatten().filter_map(|one| one.get_mut("observedGeneration"));
         observed.for_each(is_last);
+        if reference.kind == "Module" {
+            // A history has no module that was in force so shortly that no status said so.
+            for (of, field) in [("metadata", "finalizers"), ("status", "usedBy")] {
+                if let Some(fields) = object.get_mut(of).and_then(Value::as_object_mut) {
+                    fields.remove(field);
+                }
+            }
+        }
         if object["spec"]["suspend"] == true
             && let Some(status) = object.pointer_mut("/status").and_then(Value::as_object_mut)
         {

@@ -16,7 +16,7 @@ import { Status } from '../../ui/status';
 import { type Column, Table } from '../../ui/table';
 import { EventList } from './events-list';
 import { reconcilerPage } from './paths';
-import { COLUMNS } from './reconciler-columns';
+import { COLUMNS, withRoots } from './reconciler-columns';
 import { number } from './shared';
 
 const count = (value: Json | undefined): number => number(value) ?? 0;
@@ -143,7 +143,7 @@ export function Overview() {
   const list = reconcilers.rows.value;
   const sum = list.map(countsOf).reduce((all, one) => ({ total: all.total + one.total, ready: all.ready + one.ready, failing: all.failing + one.failing }), { total: 0, ready: 0, failing: 0 });
   const failing = list.filter((row) => countsOf(row).failing > 0);
-  const unwell = list.filter((row) => stateOf(row).rank <= 1).length;
+  const unwell = list.filter((row) => stateOf(withRoots(row)).rank <= 1).length;
   const isLoading = reconcilers.state.value === 'loading' && list.length === 0;
   const problem = reconcilers.state.value === 'failed' ? reconcilers.problem.value : null;
   return (
@@ -152,7 +152,7 @@ export function Overview() {
       {problem && <ProblemView problem={problem} />}
       {!problem && (
         <div class="counts">
-          <Count name={unwell === 0 ? 'Reconcilers' : `Reconcilers, ${unwell} not ready`} value={isLoading ? '…' : list.length} tone={unwell > 0 ? 'warn' : undefined} icon={unwell > 0 ? 'alert' : undefined} href={href('/engine/reconcilers')} />
+          <Count name={unwell === 0 ? 'Reconcilers' : `Reconcilers, ${unwell} not as they should be`} value={isLoading ? '…' : list.length} tone={unwell > 0 ? 'warn' : undefined} icon={unwell > 0 ? 'alert' : undefined} href={href('/engine/reconcilers')} />
           <Count name="Roots ready" value={isLoading ? '…' : sum.ready} icon="check-circle" tone={sum.ready > 0 ? 'ok' : undefined} />
           <Count name="Roots failing" value={isLoading ? '…' : sum.failing} tone={sum.failing > 0 ? 'bad' : undefined} icon={sum.failing > 0 ? 'cross-circle' : 'check'} />
           <Count name="Modules" value={modules.state.value === 'loading' ? '…' : modules.rows.value.length} href={href('/engine/modules')} />

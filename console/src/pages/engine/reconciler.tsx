@@ -146,7 +146,7 @@ function Reconciler({ object }: { object: K8sObject }) {
     <Page>
       <PageHead
         title={name}
-        beside={<Status pill row={statefulOf(object)} />}
+        beside={<Status pill row={{ ...statefulOf(object), failing: status.roots?.failing }} />}
         subtitle={<>Reconciles every {spec.for.kind} <span class="nowrap">({spec.for.apiVersion})</span></>}
         breadcrumbs={[{ label: 'Engine', href: '/console/engine' }, { label: 'Reconcilers', href: RECONCILERS_PAGE }]}
         actions={<Actions name={name} spec={spec} status={status} />}

@@ -303,6 +303,8 @@ export interface Kind {
   group: string;
   /** The kind. */
   kind: string;
+  /** Whether the caller may list its objects: in the namespace that was asked about, or else in all of them. */
+  mayList: boolean;
   /** Whether its objects live in namespaces. */
   namespaced: boolean;
   /** Its name in paths. */
@@ -576,6 +578,8 @@ export interface Session {
   expires: string | null;
   /** How callers show who they are. */
   mode: ModeName;
+  /** The namespace that the context names: where to begin, and perhaps the only one in which the caller may do anything. */
+  namespace: string | null;
   /** Who the API server takes the caller for. */
   user: User;
   /** The version of this server. */
@@ -709,7 +713,10 @@ export interface Operations {
   /** The kinds of roots. */
   listKinds: {
     path: never;
-    query: never;
+    query: {
+      /** Whether the caller may list them in this namespace */
+      namespace?: string;
+    };
     body: never;
     answer: Kinds;
   };

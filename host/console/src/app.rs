@@ -59,6 +59,8 @@ pub struct About {
     pub cluster: String,
     /// The context of the kubeconfig, if that is how the cluster is reached.
     pub context: Option<String>,
+    /// The namespace that the context names, if it names one.
+    pub namespace: Option<String>,
 }
 
 impl App {

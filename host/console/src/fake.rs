@@ -148,7 +148,8 @@ pub(crate) fn app_of(
     documents: Arc<dyn Provider>,
 ) -> Arc<App> {
     let (_, stopping) = watch::channel(false);
-    let about = About { version: "0.1.0".into(), cluster: "https://api.test".into(), context: None };
+    let (version, cluster) = ("0.1.0".into(), "https://api.test".into());
+    let about = About { version, cluster, context: None, namespace: Some("blog".into()) };
     Arc::new(App {
         door,
         upstream,

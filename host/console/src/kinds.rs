@@ -14,9 +14,11 @@ use crate::{
     caller::{AT_ONCE, Ask, Caller},
     discovery::{self, Served},
     endpoint::{self, Call, Endpoint},
-    place::{self, Resource},
+    place::{self, Place, Resource},
     problem::Problem,
+    query::Form,
     reading,
+    users::Check,
 };
 
 /// How many groups or kinds are looked at.
@@ -56,11 +58,15 @@ struct Kind {
     short_names: Vec<String>,
     /// The Reconcilers that are for it.
     reconcilers: Vec<String>,
+    /// Whether the caller may list its objects: in the namespace that was asked about, or else in all of them.
+    may_list: bool,
 }
 
 /// The endpoints of this file.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
-    vec![Endpoint::get("/api/v1/kinds", "listKinds", "The kinds of roots", list).gives::<Kinds>()]
+    let list = Endpoint::get("/api/v1/kinds", "listKinds", "The kinds of roots", list);
+    let namespace = ("namespace", Form::Text, "Whether the caller may list them in this namespace");
+    vec![list.query(&[namespace]).gives::<Kinds>()]
 }
 
 /// All Reconcilers, as the caller may read them.
@@ -73,8 +79,9 @@ pub(crate) async fn reconcilers(caller: &Caller) -> Result<Vec<Value>, Problem> 
 }
 
 async fn list(call: Call) -> Result<Response, Problem> {
-    let caller = call.caller()?;
-    let (mut items, unread) = match reconcilers(caller).await {
+    let (caller, namespace) = (call.caller()?, call.query.text("namespace"));
+    Place::within(&place::events(), namespace)?;
+    let (items, unread) = match reconcilers(caller).await {
         Ok(reconcilers) => (of_reconcilers(caller, &reconcilers).await?, None),
         Err(problem)
             if problem.status == StatusCode::FORBIDDEN || problem.status == StatusCode::NOT_FOUND =>
@@ -83,6 +90,19 @@ async fn list(call: Call) -> Result<Response, Problem> {
         }
         Err(problem) => return Err(problem),
     };
+    let users = &call.app.users;
+    let asked = stream::iter(items).map(|kind| async move {
+        let check = Check {
+            verb: "list".into(),
+            group: kind.group.clone(),
+            resource: kind.plural.clone(),
+            subresource: None,
+            namespace: namespace.filter(|_| kind.namespaced).map(Into::into),
+            name: None,
+        };
+        Ok::<_, Problem>(Kind { may_list: users.may(caller, &check).await?, ..kind })
+    });
+    let mut items: Vec<Kind> = asked.buffer_unordered(AT_ONCE).try_collect().await?;
     items.sort();
     endpoint::json(StatusCode::OK, &Kinds { items, unread })
 }
@@ -160,6 +180,7 @@ fn kind_of(api_version: &str, served: &Served, reconcilers: Vec<String>) -> Opti
         namespaced: served.namespaced,
         short_names: served.short_names.clone(),
         reconcilers,
+        may_list: false,
     })
 }
 
@@ -193,6 +214,11 @@ mod tests {
                     {"name": "rooms/status", "kind": "Room", "namespaced": true, "verbs": ["get"]},
                     {"name": "reviews", "kind": "Review", "namespaced": false, "verbs": ["create"]}]}),
             ),
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" => {
+                let about = &asked.json()["spec"]["resourceAttributes"];
+                let allowed = about["verb"] == "list" && about["namespace"] == "blog";
+                (201, json!({"status": {"allowed": allowed}}))
+            }
             "/apis/down.example/v1" => refused(503, "ServiceUnavailable", "down"),
             _ => refused(404, "NotFound", "not here"),
         }
@@ -208,9 +234,20 @@ mod tests {
             (
                 200,
                 json!({"unread": null, "items": [{"group": "a.example", "version": "v1", "plural": "rooms", "kind": "Room",
-                "namespaced": true, "shortNames": ["rm"], "reconcilers": ["one", "two"]}]})
+                "namespaced": true, "shortNames": ["rm"], "reconcilers": ["one", "two"], "mayList": false}]})
             )
         );
+    }
+
+    #[tokio::test]
+    async fn who_may_list_a_kind_in_one_namespace_may_list_it_there() {
+        for (namespace, may_list) in [("?namespace=blog", true), ("?namespace=shop", false), ("", false)] {
+            let (client, _) = upstream(|asked| served(asked, true));
+            let app = fake::app(fake::cluster(), client);
+            let path = format!("/api/v1/kinds{namespace}");
+            let (code, kinds) = ask(&app, request("GET", &path, None)).await;
+            assert_eq!((code, &kinds["items"][0]["mayList"]), (200, &json!(may_list)), "{namespace}");
+        }
     }
 
     #[tokio::test]

@@ -30,6 +30,8 @@ pub struct Session {
     cluster: String,
     /// The context of the kubeconfig.
     context: Option<String>,
+    /// The namespace that the context names: where to begin, and perhaps the only one in which the caller may do anything.
+    namespace: Option<String>,
     /// When the token ends, if it says so.
     expires: Option<String>,
 }
@@ -86,6 +88,7 @@ async fn get(call: Call) -> Result<Response, Problem> {
         version: about.version,
         cluster: about.cluster,
         context: about.context,
+        namespace: about.namespace,
         expires: caller.expires().map(|time| time.to_string()),
     };
     endpoint::json(StatusCode::OK, &session)

@@ -84,7 +84,12 @@ impl Console {
             memory,
             assets: Assets::Embedded,
             documents: Arc::new(documents),
-            about: About { version: env!("CARGO_PKG_VERSION").into(), cluster, context: None },
+            about: About {
+                version: env!("CARGO_PKG_VERSION").into(),
+                cluster,
+                context: None,
+                namespace: None,
+            },
             serves_tls: tls.is_some(),
             stopping,
             users: Users::default(),

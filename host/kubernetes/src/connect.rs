@@ -88,14 +88,22 @@ impl Connect {
 
     /// The name of the context, if the cluster is reached by a kubeconfig.
     pub fn context_name(&self) -> Option<String> {
-        let current = || {
-            let file = match &self.kubeconfig {
-                Some(path) => Kubeconfig::read_from(path),
-                None => Kubeconfig::read(),
-            };
-            file.ok()?.current_context
+        self.context.clone().or_else(|| self.file()?.current_context)
+    }
+
+    /// The namespace that the context names, if it names one.
+    pub fn context_namespace(&self) -> Option<String> {
+        let (name, file) = (self.context_name()?, self.file()?);
+        let named = file.contexts.into_iter().find(|context| context.name == name)?;
+        named.context?.namespace.filter(|namespace| !namespace.is_empty())
+    }
+
+    fn file(&self) -> Option<Kubeconfig> {
+        let read = match &self.kubeconfig {
+            Some(path) => Kubeconfig::read_from(path),
+            None => Kubeconfig::read(),
         };
-        self.context.clone().or_else(current)
+        read.ok()
     }
 
     /// A client of the cluster.
@@ -125,12 +133,16 @@ mod tests {
         let path = folder.path().join("kubeconfig");
         let file = serde_json::json!({
             "clusters": [{"name": "c", "cluster": {"server": server}}],
-            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "blog"}},
+                {"name": "there", "context": {"cluster": "c", "user": "u"}}],
             "users": [{"name": "u", "user": {"token": "own-token"}}], "current-context": "here",
         });
         std::fs::write(&path, file.to_string()).unwrap();
+        let there = Connect { kubeconfig: Some(path.clone()), context: Some("there".into()) };
+        assert_eq!(there.context_namespace(), None, "a default would stand for all of them");
         let connect = Connect { kubeconfig: Some(path), context: None };
         assert_eq!(connect.context_name().as_deref(), Some("here"));
+        assert_eq!(connect.context_namespace().as_deref(), Some("blog"));
         let asked = tokio::spawn(async move {
             let mut heads = Vec::new();
             for _ in 0..2 {

@@ -25,7 +25,7 @@ const OPENERS: &[&str] = if cfg!(target_os = "macos") { &["open"] } else { &["xd
 /// Serve the console on this machine
 ///
 /// The console shows and edits what the systems of the cluster are made of, and the modules behind them. It acts with the rights of your
-/// kubeconfig. The command prints its address, which ends with a secret: whoever has it acts as you, as long as the command runs. Ctrl-C
+/// kubeconfig, and begins with the namespace of its context. The command prints its address, which ends with a secret: whoever has it acts as you, as long as the command runs. Ctrl-C
 /// stops it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -85,6 +85,7 @@ impl Console {
                 version: env!("CARGO_PKG_VERSION").into(),
                 cluster: self.connect.config().await?.cluster_url.to_string(),
                 context: self.connect.context_name(),
+                namespace: self.connect.context_namespace(),
             },
             serves_tls: false,
             stopping: is_stopping,

@@ -117,7 +117,7 @@ async fn without_the_secret_nothing_is_read_and_with_it_the_kubeconfig_is_used()
     assert_eq!(
         session,
         json!({"mode": "local", "user": {"name": "ann", "groups": ["dev"]}, "version": "0.1.0",
-            "cluster": "https://api.test", "context": null, "expires": null})
+            "cluster": "https://api.test", "context": null, "namespace": "blog", "expires": null})
     );
     assert!(log.lock().unwrap().iter().all(|asked| asked.header("authorization").is_none()));
 }

@@ -4,6 +4,7 @@ import type { Json } from '../api/generated';
 /** An OpenAPI v3 schema of the API server, references inlined, as far as forms read it. */
 export interface JsonSchema {
   type?: string;
+  format?: string;
   description?: string;
   properties?: Record<string, JsonSchema>;
   required?: string[];

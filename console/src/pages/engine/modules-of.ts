@@ -15,5 +15,5 @@ export function candidates(rows: readonly Row[], kind: { apiVersion: string; kin
 /** The kind at a path; where the kinds may not be listed, what the object says of itself. */
 export function kindAt({ group, version, plural }: KindPath, object: K8sObject | null | undefined): Kind {
   const known = kinds.value?.items.find((one) => one.group === group && one.version === version && one.plural === plural);
-  return known ?? { group, version, plural, kind: object?.kind ?? plural, namespaced: object ? object.metadata.namespace !== undefined : true, shortNames: [], reconcilers: [] };
+  return known ?? { group, version, plural, kind: object?.kind ?? plural, namespaced: object ? object.metadata.namespace !== undefined : true, shortNames: [], reconcilers: [], mayList: true };
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Kind, Ready, Row } from '../../api/generated';
 import { worstOf } from './overview';
 
-const kind: Kind = { group: 'my.domain', version: 'v1', plural: 'webservers', kind: 'WebServer', namespaced: true, shortNames: [], reconcilers: [] };
+const kind: Kind = { group: 'my.domain', version: 'v1', plural: 'webservers', kind: 'WebServer', namespaced: true, shortNames: [], reconcilers: [], mayList: true };
 const row = (name: string, status: Ready['status'], since: string, more: Partial<Row> = {}): Row => ({
   namespace: 'a', name, uid: name, generation: 1, created: '', deleting: false, resourceVersion: '1', labels: {}, stalled: false, reconciling: false, suspended: false, fields: {},
   ready: { status, reason: '', message: '', current: true, since }, ...more,

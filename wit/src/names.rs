@@ -31,6 +31,10 @@ pub const FINALIZER_IN_USE: &str = "pintle.dev/in-use";
 /// Finalizer on a Reconciler while some of its roots may have finalizers of ours.
 pub const FINALIZER_ROOTS: &str = "pintle.dev/roots";
 
+/// Finalizer on a Reconciler that has worked, until the statuses of its roots say that nobody reconciles them any more. The host waits
+/// for these no longer than half a minute.
+pub const FINALIZER_STATUSES: &str = "pintle.dev/statuses";
+
 /// Finalizer on a root whose guest has something to clean up. The host removes it when the guest answers `finalized`.
 pub const FINALIZER_GUEST: &str = "pintle.dev/guest";
 

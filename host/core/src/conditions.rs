@@ -67,6 +67,31 @@ pub fn compute(
     conditions
 }
 
+/// The conditions of a root that nobody reconciles any more. Of those before, the guest's stay as they are. What was observed last
+/// stays observed.
+pub fn not_reconciled(
+    reconciler: &str,
+    guest: Vec<Condition>,
+    before: &[Condition],
+    now: Timestamp,
+) -> Vec<Condition> {
+    let ready = before.iter().find(|condition| condition.r#type == READY);
+    let since = ready.filter(|ready| ready.status == ConditionStatus::Unknown);
+    let mut conditions = guest;
+    conditions.push(Condition {
+        r#type: READY.into(),
+        status: ConditionStatus::Unknown,
+        observed_generation: ready.and_then(|ready| ready.observed_generation),
+        last_transition_time: since.map_or_else(|| time(now), |since| since.last_transition_time.clone()),
+        reason: reasons::NOT_RECONCILED.into(),
+        message: format!(
+            "Reconciler {reconciler} was deleted: children stay as they are until another Reconciler is for this kind"
+        ),
+    });
+    conditions.sort_by(|a, b| a.r#type.cmp(&b.r#type));
+    conditions
+}
+
 /// A time as Kubernetes writes it: RFC 3339, UTC, whole seconds.
 pub fn time(now: Timestamp) -> String {
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()

@@ -206,6 +206,8 @@ words! {
     pub const NOT_FOUND: &str = "NotFound";
     /// A write was not sent, since another host leads.
     pub const NOT_LEADING: &str = "NotLeading";
+    /// `Ready` is Unknown: the Reconciler was deleted, and nobody keeps the children as they should be.
+    pub const NOT_RECONCILED: &str = "NotReconciled";
     /// The API server did not reply.
     pub const NO_REPLY: &str = "NoReply";
     /// The API server takes no object as large as this child or patch.

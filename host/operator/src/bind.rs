@@ -68,14 +68,16 @@ pub(crate) fn decide(world: &World<'_>, name: &str, before: Option<&api::ActiveM
 }
 
 /// What remains to be done for a Reconciler that rests, if its roots may have finalizers of ours: it must be possible to delete these
-/// roots without a module.
+/// roots without a module. Before one goes that nobody succeeds, its roots are told.
 fn remainder(world: &World<'_>, name: &str) -> Option<Remainder> {
-    let reconciler = world.reconcilers.get(name).filter(|reconciler| may_hold_roots(reconciler))?;
+    let reconciler = world.reconcilers.get(name)?;
+    let is_going = reconciler.metadata.deletion_timestamp.is_some();
+    let tells = is_going && tells_roots(reconciler) && !has_successor(world, reconciler);
+    if !tells && !may_hold_roots(reconciler) {
+        return None;
+    }
     is_first(world, name, reconciler).ok()?;
-    let duty = match reconciler.metadata.deletion_timestamp {
-        Some(_) => Duty::Release,
-        None => Duty::CleanUp,
-    };
+    let duty = if is_going { Duty::Release } else { Duty::CleanUp };
     let (resource, status) = root_kind(world, &reconciler.spec).ok()?;
     Some(Remainder { uid: uid(reconciler), duty, resource, status })
 }
@@ -88,8 +90,27 @@ pub(crate) fn uid(reconciler: &api::Reconciler) -> String {
 /// Whether roots of a Reconciler may have finalizers of ours. Our finalizer on the Reconciler says so: it is written before the first
 /// one on a root.
 pub(crate) fn may_hold_roots(reconciler: &api::Reconciler) -> bool {
+    has_finalizer(reconciler, names::FINALIZER_ROOTS)
+}
+
+/// Whether a Reconciler has worked, so that its roots are told when it goes. Our other finalizer on it says so.
+pub(crate) fn tells_roots(reconciler: &api::Reconciler) -> bool {
+    has_finalizer(reconciler, names::FINALIZER_STATUSES)
+}
+
+fn has_finalizer(reconciler: &api::Reconciler, finalizer: &str) -> bool {
     let finalizers = reconciler.metadata.finalizers.as_deref().unwrap_or_default();
-    finalizers.iter().any(|name| name == names::FINALIZER_ROOTS)
+    finalizers.iter().any(|name| name == finalizer)
+}
+
+/// Whether another Reconciler takes over when this one is gone: the roots have nothing to be told then.
+fn has_successor(world: &World<'_>, reconciler: &api::Reconciler) -> bool {
+    let kind = &reconciler.spec.r#for;
+    world.reconcilers.values().any(|other| {
+        let of = &other.spec.r#for;
+        let is_there = other.metadata.deletion_timestamp.is_none() && !other.spec.suspend;
+        is_there && of.kind == kind.kind && of.group() == kind.group()
+    })
 }
 
 fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>) -> Result<InForce, Failure> {

@@ -42,6 +42,9 @@ const GATHER: Duration = Duration::from_millis(20);
 /// How long a Reconciler that has nothing in force waits until it is clear how the API server serves its kinds, and for their first lists:
 /// longer than a request may take. Then it begins without what does not come, which its roots say where they need it.
 const CLARITY_PATIENCE: Duration = Duration::from_secs(15);
+/// How long the roots of a Reconciler that is deleted are told that nobody reconciles them any more, before it goes: some thousand
+/// statuses, and about as long as people wait for `kubectl delete`.
+const TELL_WITHIN: Duration = Duration::from_secs(30);
 /// When what went wrong in a round is tried again.
 const ROUND_RETRY: Duration = Duration::from_secs(1);
 
@@ -58,6 +61,8 @@ struct Loop {
     uids: BTreeMap<String, String>,
     /// Kinds of which children are left that no watch shows, by Reconciler, and when that was found out last.
     left: BTreeMap<(String, Kind), Duration>,
+    /// Reconcilers that are being deleted and tell their roots, and since when.
+    telling: BTreeMap<String, Duration>,
     /// How often their counts may be written.
     counts_written: BTreeMap<String, pace::Pace>,
     /// Modules of which there was nothing to write, as they were then.
@@ -139,7 +144,11 @@ async fn round(shared: &Arc<Shared>, memory: &mut Loop) -> Option<Duration> {
             waiting.insert(name.clone());
         }
     }
-    let unheld = if term.is_some() { hold_reconcilers(shared, &verdicts).await } else { Vec::new() };
+    let unheld = if term.is_some() { hold_reconcilers(shared, memory, &verdicts).await } else { Vec::new() };
+    let ends = memory.telling.values().filter_map(|since| (*since + TELL_WITHIN).checked_sub(now));
+    if let Some(at) = ends.filter(|left| !left.is_zero()).min() {
+        sooner(at);
+    }
     for (name, error) in unheld {
         warn!(reconciler = name, %error, "The finalizer of a Reconciler stays as it is; its work waits");
         waiting.insert(name);
@@ -202,7 +211,8 @@ fn decide(shared: &Shared, memory: &mut Loop) -> Option<Verdicts> {
     let world = world(&state, configs);
     let mut verdicts = BTreeMap::new();
     for (name, object) in &state.own.reconcilers {
-        if object.metadata.deletion_timestamp.is_some() && !bind::may_hold_roots(object) {
+        let is_held = bind::may_hold_roots(object) || bind::tells_roots(object);
+        if object.metadata.deletion_timestamp.is_some() && !is_held {
             continue;
         }
         let before = in_force.get(name).cloned().or_else(|| {

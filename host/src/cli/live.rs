@@ -21,6 +21,9 @@ pub(super) const POLL: Duration = Duration::from_millis(250);
 /// What helps when nothing happens.
 pub(super) const PODS: &str = "see whether the host and the gateway run: kubectl -n pintle-system get pods";
 
+/// What helps whoever lacks a right.
+pub(super) const RIGHTS: &str = "see who you are with: kubectl auth whoami; pintle rbac MODULE --users prints the roles of those who use a kind";
+
 /// How many objects a reply may bring.
 const PAGE_OBJECTS: u32 = 500;
 
@@ -61,7 +64,7 @@ pub(super) fn problem(about: impl fmt::Display, error: &Error) -> Problem {
         let problem = Problem::new(format!("{about}: {said}"));
         return match status.code {
             401 => problem.hint("the credentials in the kubeconfig are not accepted"),
-            403 => problem.hint("see who you are with: kubectl auth whoami"),
+            403 => problem.hint(RIGHTS),
             _ => problem,
         };
     }

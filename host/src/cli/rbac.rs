@@ -1,4 +1,5 @@
-//! The command `pintle rbac`: it prints the rights that the guest of a module needs, or what it takes to serve its views.
+//! The command `pintle rbac`: it prints the rights that the guest of a module needs, or those who use its kind, or what it takes to serve
+//! its views.
 
 mod declared;
 mod views;
@@ -26,7 +27,7 @@ use super::{
 };
 use declared::Declared;
 
-/// Print the roles that a guest or a View needs
+/// Print the roles that a guest, its users or a View need
 ///
 /// For a guest that reconciles, a ClusterRole lets the operator read the custom resources, write their status, and manage the kinds of
 /// children that the guest declares. It is aggregated into the role of the operator by its label. It never allows to list or watch
@@ -35,6 +36,11 @@ use declared::Declared;
 /// With the files of Views (-f), the output has the ClusterRole of the gateway, the ClusterRoles that Kubernetes adds to `view` and
 /// `edit`, and the APIService, which makes the API server send requests to the gateway. A module that only serves views can be given
 /// alone.
+///
+/// With --users, the output is for the people who use a guest's kind. Kubernetes adds two ClusterRoles to `view` and `edit`, so that a
+/// RoleBinding to one of these is enough for kubectl and the console in that namespace. Reconcilers and Modules are in no namespace:
+/// for `pintle inspect`, and for the console to find the children of a root, bind the ClusterRole `pintle-reader` and the Role `pintle-module-reader` too. Whoever has them can read the
+/// config of every Reconciler.
 ///
 /// A module is a file if its name ends in `.wasm` or has a `/`, and otherwise a Module in the cluster. While a Reconciler or a View
 /// switches to another Module, give both: the roles are then for both. Children of kinds that only the old module has need its role until
@@ -57,6 +63,17 @@ Examples:
   # Before a swap, and until it is done
   pintle rbac webserver-0.2.0 webserver-0.1.0 \\
     | kubectl apply -f -
+
+  # Let the team blog edit the guest's kind in its namespace
+  pintle rbac webserver.wasm --users | kubectl apply -f -
+  kubectl create rolebinding blog-edit -n blog \\
+    --clusterrole edit --group blog
+
+  # And let it use `pintle inspect` there
+  kubectl create clusterrolebinding blog-reads-pintle \\
+    --clusterrole pintle-reader --group blog
+  kubectl create rolebinding blog-reads-modules \\
+    -n pintle-system --role pintle-module-reader --group blog
 
   # Let the gateway serve Views, and people use them.
   # Apply the APIService when the Views are Ready
@@ -84,6 +101,10 @@ pub(super) struct Rbac {
     /// Add what is needed if the Reconciler grants the deletion of Pods, which ignores PodDisruptionBudgets
     #[arg(long)]
     pod_deletions: bool,
+
+    /// Print the roles for those who use the guest's kind, instead of the operator's
+    #[arg(long, conflicts_with_all = ["filenames", "pod_deletions"])]
+    users: bool,
 
     /// Output format. One of yaml or json
     #[arg(short, long, value_name = "yaml|json", default_value = "yaml", hide_possible_values = true)]
@@ -172,9 +193,15 @@ impl Rbac {
             known.cloned().unwrap_or_else(|| plural::plural(&kind.kind))
         };
         let objects = match subject {
+            Subject::Guest(manifest) if self.users => for_users(&manifest, plural),
             Subject::Guest(manifest) => vec![role(&manifest, plural, self.pod_deletions)],
             Subject::Views(_) if self.pod_deletions => {
                 let message = "--pod-deletions is for a guest that reconciles, and this is about views";
+                return Err(Problem::new(message));
+            }
+            Subject::Views(_) if self.users => {
+                let message =
+                    "--users is for a guest that reconciles; the roles for Views are printed without it";
                 return Err(Problem::new(message));
             }
             Subject::Views(mut exposed) => {
@@ -253,6 +280,37 @@ fn role(manifest: &Manifest, plural: impl Fn(&Kind) -> String, pod_deletions: bo
     })
 }
 
+const READ: [&str; 3] = ["get", "list", "watch"];
+
+/// The roles of those who use a guest's kind. They see the children too, except of kinds that nobody lists: Secrets.
+fn for_users(manifest: &Manifest, plural: impl Fn(&Kind) -> String) -> Vec<Value> {
+    let mut seen = BTreeMap::from([("events.k8s.io".to_owned(), BTreeSet::from(["events".to_owned()]))]);
+    let children = manifest.children.iter().map(pintle_wit::ChildKind::kind);
+    for kind in children.filter(reconciler::is_watchable).chain([manifest.reconciles.clone()]) {
+        seen.entry(kind.group().to_owned()).or_default().insert(plural(&kind));
+    }
+    let role = |kind: &str, metadata: Value, rules: Value| json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata, "rules": rules});
+    let aggregated = |to: &str, rules: Value| {
+        let label = format!("rbac.authorization.k8s.io/aggregate-to-{to}");
+        let name = format!("pintle-guest-{}-{to}", manifest.name);
+        role("ClusterRole", json!({"name": name, "labels": {label: "true"}}), rules)
+    };
+    let seen = seen
+        .iter()
+        .map(|(group, resources)| json!({"apiGroups": [group], "resources": resources, "verbs": READ}));
+    let root = &manifest.reconciles;
+    let edited = json!([{"apiGroups": [root.group()], "resources": [plural(root)],
+        "verbs": ["create", "update", "patch", "delete", "deletecollection"]}]);
+    let own = json!([{"apiGroups": ["pintle.dev"], "resources": ["modules", "reconcilers", "views"], "verbs": READ}]);
+    let bytes = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
+    vec![
+        aggregated("view", seen.collect()),
+        aggregated("edit", edited),
+        role("ClusterRole", json!({"name": "pintle-reader"}), own),
+        role("Role", json!({"name": "pintle-module-reader", "namespace": api::NAMESPACE}), bytes),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,6 +356,43 @@ mod tests {
             ]
         );
         assert!(rules(true).contains(&r#"["pods"] ["get","list","watch","delete"]"#.to_owned()));
+    }
+
+    #[test]
+    fn users_get_the_kind_by_the_roles_of_kubernetes_and_no_secrets() {
+        let children = vec![
+            ChildKind::new("v1", "Secret"),
+            ChildKind::new("v1", "ConfigMap"),
+            ChildKind::new("example.com/v2", "Spine"),
+        ];
+        let manifest =
+            Manifest { children, ..Manifest::new("web", "0.1.0", Kind::new("example.com/v1", "Cactus")) };
+        let roles = for_users(&manifest, |kind| plural::plural(&kind.kind));
+        let told = roles.iter().map(|role| {
+            let rules = role["rules"].as_array().unwrap().iter();
+            let rules: Vec<_> =
+                rules.map(|rule| format!("{} {}", rule["resources"], rule["verbs"])).collect();
+            let metadata = &role["metadata"];
+            format!(
+                "{} {} {}: {}",
+                metadata["name"],
+                metadata["namespace"],
+                metadata["labels"],
+                rules.join("; ")
+            )
+        });
+        let read = r#"["get","list","watch"]"#;
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            [
+                format!(
+                    r#""pintle-guest-web-view" null {{"rbac.authorization.k8s.io/aggregate-to-view":"true"}}: ["configmaps"] {read}; ["events"] {read}; ["cactuses","spines"] {read}"#
+                ),
+                r#""pintle-guest-web-edit" null {"rbac.authorization.k8s.io/aggregate-to-edit":"true"}: ["cactuses"] ["create","update","patch","delete","deletecollection"]"#.to_owned(),
+                format!(r#""pintle-reader" null null: ["modules","reconcilers","views"] {read}"#),
+                r#""pintle-module-reader" "pintle-system" null: ["configmaps"] ["get"]"#.to_owned(),
+            ]
+        );
     }
 
     #[test]

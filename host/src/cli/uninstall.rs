@@ -30,8 +30,8 @@ use super::{
 ///
 /// The command deletes the APIServices that lead to the gateway, Views, and the gateway; then Reconcilers, Modules, and the objects of
 /// deploy/install.yaml with the namespace `pintle-system`. It waits after each step: no namespace can be deleted while an APIService leads
-/// nowhere, and the host must take its finalizers off the roots before it goes. Where no host runs, the command stops at the first object
-/// that waits for one. It goes on when you run it again.
+/// nowhere, and the host must take its finalizers off the roots, and say in their statuses that nobody reconciles them, before it goes. Where
+/// no host runs, the command stops at the first object that waits for one. It goes on when you run it again.
 ///
 /// Roots, their children and their CRDs stay, and so do the objects that Views show. The CRDs of Module, Reconciler and View stay too, unless
 /// --crds is set. Another namespace than `pintle-system` stays.

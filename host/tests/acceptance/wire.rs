@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     install,
     proxy::{Asked, Lost, Proxy, Read},
-    real::{Real, reconciler, web_server},
+    real::{Real, web_server},
 };
 
 const WATCHES: &str = "children are watched once for all Reconcilers, by label, in pages, and as long as anybody needs them; Secrets never";
@@ -120,7 +120,8 @@ async fn watches(real: &Real<'_>) -> anyhow::Result<()> {
 
     // Both need Deployments, and one of them Ingresses.
     real.delete(&roots[1], Cascade::Background).await?;
-    real.delete(&reconciler("darkroom"), Cascade::Background).await?;
+    // It waits until the Reconciler is gone, so that another one can be made.
+    real.kubectl(&["delete", "reconciler", "darkroom", "--timeout=180s"], None)?;
     let ended = eventually("the watch that nobody needs any more ends", async || {
         let open = behind.proxy.open();
         let of = |path: &str| open.iter().filter(is_about_children).filter(|read| read.path == path).count();

@@ -54,7 +54,8 @@ pub enum Duty {
     Full,
     /// Only what needs no guest, and only for roots that are being deleted. No module is in force, or the Reconciler is suspended.
     CleanUp,
-    /// The Reconciler is being deleted: our finalizers are removed from the roots, and their children stay.
+    /// The Reconciler is being deleted: our finalizers are removed from the roots, whose statuses say that nobody reconciles them any
+    /// more. Their children stay.
     Release,
 }
 

@@ -59,6 +59,7 @@ impl Pass {
             Ok(()) => {
                 self.finalizers = set;
                 match self.phase {
+                    Phase::Leave if self.binding.duty == Duty::Release => Flow::To(Phase::Status),
                     Phase::Leave => Flow::Done,
                     _ => Flow::Again,
                 }
@@ -80,9 +81,10 @@ impl Pass {
         }
     }
 
-    /// Begins to remove our finalizer from a root whose Reconciler is being deleted. Its children stay.
+    /// Begins to remove our finalizer from a root whose Reconciler is being deleted, and to say in its status that nobody reconciles it
+    /// any more. Its children stay.
     pub(super) fn release(&mut self) -> Flow {
-        Flow::To(if self.is_held() { Phase::Leave } else { Phase::Over })
+        Flow::To(if self.is_held() { Phase::Leave } else { Phase::Status })
     }
 
     /// Whether the root has our finalizer.

@@ -6,7 +6,7 @@ use pintle_wit::{Condition, ConditionStatus, Failure, GuestCondition, HostStatus
 use serde_json::{Map, Value, json};
 
 use super::{
-    ApiError, Pass, StatusWrite, Step,
+    ApiError, Duty, Pass, StatusWrite, Step,
     blockers::Blockers,
     comparison::{is_leftover, shows},
     doubt,
@@ -112,6 +112,9 @@ impl Pass {
 
     /// Writes the status, if it differs from the present one. Works out the Events too, which are published once it is written.
     pub(super) fn write_status(&mut self) -> Flow {
+        if self.binding.duty == Duty::Release {
+            return self.write_last_status();
+        }
         self.note_lacking();
         if self.is_root_unconfirmed() && self.due_status().is_news {
             return self.read_root();
@@ -137,6 +140,38 @@ impl Pass {
             return Flow::Done;
         }
         self.ask_for(Awaited::Status, self.status_write(due.status))
+    }
+
+    /// Writes that nobody reconciles the root any more, if the status can say so. A root that is being deleted needs no status.
+    fn write_last_status(&mut self) -> Flow {
+        let status = self.last_status();
+        if object::is_deleting(&self.root) || status.get("conditions").is_none() || !self.differs(&status) {
+            return Flow::To(Phase::Over);
+        }
+        if self.is_root_unconfirmed() {
+            return self.read_root();
+        }
+        self.ask_for(Awaited::Status, self.status_write(status))
+    }
+
+    /// The present status as far as it is ours, with the condition that nobody reconciles the root any more.
+    fn last_status(&self) -> Value {
+        let (mut status, _) = self.last_guest_status();
+        for key in HOST_STATUS.into_iter().filter(|key| self.owns_field(key)) {
+            if let Some(value) = object::at(&self.root, &["status", key]) {
+                status.insert(key.into(), value.clone());
+            }
+        }
+        let before = self.root.get("status").map(status_conditions).unwrap_or_default();
+        let of_guest = |condition: &&Condition| {
+            !conditions::HOST_CONDITIONS.contains(&condition.r#type.as_str())
+                && self.owns_condition(condition)
+        };
+        let guest = before.iter().filter(of_guest).cloned().collect();
+        let conditions = conditions::not_reconciled(&self.binding.reconciler, guest, &before, self.now);
+        // Plain data with string keys: it can be written as JSON.
+        status.insert("conditions".into(), serde_json::to_value(conditions).unwrap_or_default());
+        self.binding.status.prune(Value::Object(status))
     }
 
     pub(super) fn status_written(&mut self, result: Result<(), ApiError>) -> Flow {

@@ -204,6 +204,34 @@ fn a_reconciler_that_rests_lets_roots_go_if_they_may_have_finalizers() {
 }
 
 #[test]
+fn a_reconciler_that_has_worked_tells_its_roots_before_it_goes_unless_another_takes_over() {
+    let scene = |is_going: bool, successor: Option<Value>| {
+        let mut scene =
+            Scene::new().module("one", loaded("Toy")).reconciler("r", EARLY, json!({"suspend": true}));
+        if let Some(spec) = successor {
+            scene = scene.reconciler("s", LATE, spec);
+        }
+        let metadata = &mut scene.reconcilers.get_mut("r").expect("it is there").metadata;
+        metadata.finalizers = Some(vec![names::FINALIZER_STATUSES.into()]);
+        metadata.deletion_timestamp = metadata.creation_timestamp.clone().filter(|_| is_going);
+        scene
+    };
+    for (is_going, successor, duty) in [
+        (false, None, None),
+        (true, None, Some(Duty::Release)),
+        (true, Some(json!({})), None),
+        (true, Some(json!({"suspend": true})), Some(Duty::Release)),
+    ] {
+        let scene = scene(is_going, successor.clone());
+        let Verdict::Rest(_, remainder) = decide(&scene.world(), "r", None) else { panic!("it works") };
+        assert_eq!(remainder.map(|remainder| remainder.duty), duty, "{is_going} {successor:?}");
+        if successor == Some(json!({})) {
+            assert!(scene.decide("s", None).is_ok(), "it does not wait");
+        }
+    }
+}
+
+#[test]
 fn of_two_reconcilers_for_one_kind_the_older_works_and_the_other_takes_over() {
     let mut scene = Scene::new()
         .module("one", loaded("Toy"))

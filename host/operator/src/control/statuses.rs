@@ -8,15 +8,15 @@ use std::{
 use futures::future::join_all;
 use kube::api::ObjectMeta;
 use pintle_api::{self as api, ModuleUser};
-use pintle_core::{ApiError, reasons, reconciler};
+use pintle_core::{ApiError, Duty, reasons, reconciler};
 use pintle_kubernetes::{Resource, builtin};
 use pintle_runtime::clock;
 use pintle_wit::{Condition, ConditionStatus, Event, EventType, Kind, names};
 use tracing::warn;
 
-use super::{Loop, ROUND_RETRY, Verdicts, at_once, kinds, pace::Pace, users::Users};
+use super::{Loop, ROUND_RETRY, TELL_WITHIN, Verdicts, at_once, kinds, pace::Pace, users::Users};
 use crate::{
-    bind::{self, Verdict},
+    bind::{self, Remainder, Verdict},
     load::Progress,
     own_status::{self, Findings},
     state::{Shared, State, own},
@@ -393,27 +393,41 @@ pub(super) fn finalizers(object: &api::Module, in_use: Option<bool>) -> Option<V
     }
 }
 
-/// Writes our finalizer on the Reconcilers whose roots may get finalizers, before the first root gets one, and removes it when no root has
-/// one any more. Without it, roots could be left that nobody works on and that cannot be deleted. Returns the Reconcilers for which that
-/// failed.
-pub(super) async fn hold_reconcilers(shared: &Shared, verdicts: &Verdicts) -> Vec<(String, ApiError)> {
+/// Writes our finalizers on Reconcilers, and removes them. One is for those whose roots may get finalizers: it is there before the first
+/// root gets one, until no root has one any more. Without it, roots could be left that nobody works on and that cannot be deleted. The
+/// other one is for all that work, until their roots are told that nobody reconciles them. Returns the Reconcilers for which that failed.
+pub(super) async fn hold_reconcilers(
+    shared: &Shared,
+    memory: &mut Loop,
+    verdicts: &Verdicts,
+) -> Vec<(String, ApiError)> {
+    let now = clock::monotonic();
+    let telling = verdicts.iter().filter(|(_, verdict)| releases(verdict).is_some());
+    memory.telling =
+        telling.map(|(name, _)| (name.clone(), memory.telling.get(name).copied().unwrap_or(now))).collect();
     let due: Vec<(String, String, Vec<String>, Option<Resource>)> = {
         let state = shared.state();
         verdicts
             .iter()
             .filter_map(|(name, verdict)| {
                 let object = state.own.reconcilers.get(name)?;
-                let (has, wanted) = (bind::may_hold_roots(object), holds_roots(&state, object, verdict)?);
+                let is_late = memory.telling.get(name).is_some_and(|since| now >= *since + TELL_WITHIN);
+                let (has, told) = (bind::may_hold_roots(object), bind::tells_roots(object));
+                let wanted = holds_roots(&state, object, verdict).unwrap_or(has);
+                let tells = tells_roots(&state, object, verdict, is_late);
                 let mut finalizers = object.metadata.finalizers.clone().unwrap_or_default();
-                finalizers.retain(|name| name != names::FINALIZER_ROOTS);
+                let ours = [names::FINALIZER_ROOTS, names::FINALIZER_STATUSES];
+                finalizers.retain(|name| !ours.contains(&name.as_str()));
                 finalizers.extend(wanted.then(|| names::FINALIZER_ROOTS.to_owned()));
+                finalizers.extend(tells.then(|| names::FINALIZER_STATUSES.to_owned()));
                 let version = version_of(&object.metadata);
                 let roots = match verdict {
                     Verdict::Work(in_force) => Some(&in_force.resource),
                     Verdict::Rest(_, remainder) => remainder.as_ref().map(|remainder| &remainder.resource),
                 };
-                let roots = roots.filter(|_| !wanted).cloned();
-                (has != wanted).then(|| (name.clone(), version, finalizers, roots))
+                let roots = roots.filter(|_| has && !wanted).cloned();
+                let is_due = (has, told) != (wanted, tells);
+                is_due.then(|| (name.clone(), version, finalizers, roots))
             })
             .collect()
     };
@@ -473,6 +487,30 @@ fn holds_roots(state: &State, object: &api::Reconciler, verdict: &Verdict) -> Op
             let synced = watch.is_some_and(|watch| watch.state == WatchState::Synced);
             synced.then(|| state.roots.any_held(kind))
         }
+    }
+}
+
+/// What a Reconciler that is being deleted still does for its roots.
+fn releases(verdict: &Verdict) -> Option<&Remainder> {
+    match verdict {
+        Verdict::Rest(_, Some(remainder)) if remainder.duty == Duty::Release => Some(remainder.as_ref()),
+        _ => None,
+    }
+}
+
+/// Whether a Reconciler should have our finalizer that stands for the statuses of its roots.
+fn tells_roots(state: &State, object: &api::Reconciler, verdict: &Verdict, is_late: bool) -> bool {
+    let (has, spec) = (bind::tells_roots(object), &object.spec);
+    match (verdict, releases(verdict)) {
+        (Verdict::Work(_), _) => true,
+        (_, Some(remainder)) => {
+            let can_say = !remainder.status.lacks().iter().any(|field| field == "conditions");
+            let watch = state.watches.get(&WatchKey::roots(&spec.r#for));
+            let is_listed = watch.is_some_and(|watch| watch.state == WatchState::Synced);
+            let is_left = || !is_listed || state.roots.any_untold(&spec.r#for, &spec.namespaces);
+            has && can_say && !is_late && is_left()
+        }
+        _ => has && object.metadata.deletion_timestamp.is_none(),
     }
 }
 

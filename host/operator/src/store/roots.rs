@@ -89,6 +89,8 @@ pub(crate) struct Root {
     pub(super) ready: bool,
     /// It has a finalizer of ours.
     held: bool,
+    /// Its status does not say that nobody reconciles it, and it is to stay.
+    untold: bool,
     /// Why its last pass failed, if it did.
     pub(super) failing: Option<Box<Cause>>,
     pub(super) since_swap: SinceSwap,
@@ -142,11 +144,17 @@ impl Root {
 
 /// Whether a root is ready according to its own status; a host that has just started may not have reconciled it yet.
 fn is_ready(root: &Value) -> bool {
-    let conditions = object::at(root, &["status", "conditions"]).and_then(Value::as_array);
-    conditions.into_iter().flatten().any(|condition| {
-        object::text(condition, &["type"]) == Some(pintle_core::conditions::READY)
-            && object::text(condition, &["status"]) == Some("True")
-    })
+    ready(root).is_some_and(|ready| object::text(ready, &["status"]) == Some("True"))
+}
+
+/// Whether its status says that nobody reconciles it any more.
+fn is_left(root: &Value) -> bool {
+    ready(root).is_some_and(|ready| object::text(ready, &["reason"]) == Some(reasons::NOT_RECONCILED))
+}
+
+fn ready(root: &Value) -> Option<&Value> {
+    let mut conditions = object::at(root, &["status", "conditions"])?.as_array()?.iter();
+    conditions.find(|condition| object::text(condition, &["type"]) == Some(pintle_core::conditions::READY))
 }
 
 /// The longest name of a kind, in bytes.
@@ -260,6 +268,7 @@ impl Roots {
             listed: list.map_or(0, |list| list.list),
             ready: is_ready(&live),
             held: object::has_finalizer(&live, &[names::FINALIZER_GUEST]),
+            untold: !object::is_deleting(&live) && !is_left(&live),
             failing: None,
             since_swap: SinceSwap::default(),
             unjudged: list.is_some(),
@@ -270,7 +279,8 @@ impl Roots {
         self.kept_bytes = others + root.object.len();
         let kind = Arc::clone(&root.kind);
         if let Some((number, known)) = known.and_then(|number| Some((number, self.table.get_mut(number)?))) {
-            let is_counted = known.uid == root.uid && known.ready == root.ready && known.held == root.held;
+            let is_counted = known.uid == root.uid
+                && (known.ready, known.held, known.untold) == (root.ready, root.held, root.untold);
             if known.uid == root.uid {
                 root.memory = std::mem::take(&mut known.memory);
                 root.failing.clone_from(&known.failing);
@@ -448,6 +458,11 @@ impl Roots {
     /// Whether any root of a kind has a finalizer of ours.
     pub(crate) fn any_held(&self, kind: &Kind) -> bool {
         self.of_kind(kind).any(|root| root.held)
+    }
+
+    /// Whether there are roots of a kind in these namespaces whose status does not say that nobody reconciles them.
+    pub(crate) fn any_untold(&self, kind: &Kind, namespaces: &Namespaces) -> bool {
+        self.within_namespaces(kind, namespaces).any(|root| root.untold)
     }
 
     /// Whether the status of any root of a kind names children of this kind, which is not watched.

@@ -1,7 +1,7 @@
 //! The end of a root.
 
 use pintle_core::Duty;
-use pintle_wit::Response;
+use pintle_wit::{ConditionStatus, GuestCondition, Response};
 use serde_json::{Value, json};
 
 use crate::pass::{
@@ -292,6 +292,41 @@ fn without_a_module_the_guests_finalizer_holds_and_nothing_else_happens() {
     annotate(&mut world, "pintle.dev/release", "true");
     world.pass_with(|_| panic!("there is no guest"));
     assert!(is_gone(&world));
+}
+
+#[test]
+fn a_root_whose_reconciler_goes_says_that_nobody_reconciles_it_until_somebody_does() {
+    let mut world = World::new();
+    world.binding.manifest.finalizer = true;
+    let mut page = page();
+    page.status = json!({"url": "x"}).as_object().unwrap().clone();
+    page.conditions.push(GuestCondition::new("Degraded", ConditionStatus::False, "Fine", ""));
+    world.settle(&page);
+    let (before, degraded) = (world.status().clone(), world.condition("Degraded"));
+    // The root is edited, and nobody looks at it any more.
+    world.edit_root("metadata.generation", json!(2));
+    world.binding.duty = Duty::Release;
+    let run = world.pass_with(|_| panic!("there is no guest"));
+    assert_eq!(run.steps, ["finalizers", "status"]);
+    let ready = world.condition("Ready").unwrap();
+    assert_eq!((&ready["status"], &ready["reason"]), (&json!("Unknown"), &json!("NotReconciled")));
+    assert_eq!(ready["observedGeneration"], json!(1), "what was observed last");
+    for field in ["url", "observedGeneration", "pintle"] {
+        assert_eq!(world.status()[field], before[field], "{field}");
+    }
+    assert_eq!(world.condition("Degraded"), degraded);
+    assert!(world.live("ConfigMap", "page").is_some());
+    assert!(world.pass_with(|_| panic!("there is no guest")).steps.is_empty());
+    world.binding.duty = Duty::Full;
+    world.settle(&page);
+    assert_eq!(world.condition("Ready").unwrap()["status"], json!("True"));
+    // While it is in trouble, it is no longer Stalled either.
+    world.binding.generation += 1;
+    world.pass_with(|_| Err(pintle_wit::Failure::terminal("InvalidSpec", "bad")));
+    assert!(world.condition("Stalled").is_some());
+    world.binding.duty = Duty::Release;
+    world.pass_with(|_| panic!("there is no guest"));
+    assert!(world.condition("Stalled").is_none());
 }
 
 #[test]

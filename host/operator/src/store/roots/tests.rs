@@ -120,6 +120,33 @@ fn that_the_last_finalizer_is_off_is_a_change_of_the_counts() {
 }
 
 #[test]
+fn that_the_last_root_is_told_is_a_change_of_the_counts() {
+    let mut roots = Roots::default();
+    let (kind, namespaces) = (shop(), Namespaces::All);
+    let mut told = root("a", "a", "1");
+    roots.saw(&kind, told.clone(), None);
+    assert!(roots.take_counts_changed(&kind) && roots.any_untold(&kind, &namespaces));
+    told["metadata"]["resourceVersion"] = "2".into();
+    told["status"] =
+        json!({"conditions": [{"type": "Ready", "status": "Unknown", "reason": reasons::NOT_RECONCILED}]});
+    roots.saw(&kind, told, None);
+    assert!(roots.take_counts_changed(&kind) && !roots.any_untold(&kind, &namespaces));
+    let mut going = root("b", "b", "3");
+    going["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z".into();
+    roots.saw(&kind, going, None);
+    roots.saw(
+        &kind,
+        {
+            let mut elsewhere = root("c", "c", "4");
+            elsewhere["metadata"]["namespace"] = "other".into();
+            elsewhere
+        },
+        None,
+    );
+    assert!(!roots.any_untold(&kind, &Namespaces::Listed(vec!["n".into()])), "one that goes needs nothing");
+}
+
+#[test]
 fn counts_follow_each_root_and_change_only_with_them() {
     let mut roots = Roots::default();
     let kind = shop();

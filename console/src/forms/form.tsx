@@ -64,6 +64,11 @@ export function ObjectForm(props: ObjectFormProps) {
     if (form.hasPlace(path) !== (tab === 'form')) setTab(form.hasPlace(path) ? 'form' : 'yaml');
     want({ path });
   };
+  // Where somebody types, the cursor stays.
+  const type = (next: string) => {
+    want(undefined);
+    text.type(next);
+  };
   const choose = (next: string) => {
     want(undefined);
     setTab(next);
@@ -71,7 +76,7 @@ export function ObjectForm(props: ObjectFormProps) {
   useEffect(() => {
     if (wanted && tab === 'form' && element.current) focusField(element.current, wanted.path);
   }, [wanted, tab]);
-  const goTo = useMemo(() => (wanted && text.text !== undefined ? { line: text.lineOf(wanted.path) } : undefined), [wanted, text.text === undefined]);
+  const goTo = useMemo(() => (wanted && text.text !== undefined ? { line: text.lineOf(wanted.path) } : undefined), [wanted, text.text]);
 
   const submit = async () => {
     if (text.problems.length > 0 && tab === 'yaml' && !text.isReadable) return;
@@ -92,7 +97,7 @@ export function ObjectForm(props: ObjectFormProps) {
       )}
       <Tabs label="How to edit" value={tab} onChange={choose} tabs={[{ key: 'form', label: 'Form' }, { key: 'yaml', label: 'YAML' }]}>
         {tab === 'yaml' ? text.text !== undefined && (
-          <YamlEditor label={`YAML of the ${kind}`} value={text.text} problems={text.problems} goTo={goTo} onInput={text.type} onBlur={() => form.blur([])} onSubmit={() => void submit()} />
+          <YamlEditor label={`YAML of the ${kind}`} value={text.text} problems={text.problems} goTo={goTo} onInput={type} onBlur={() => form.blur([])} onSubmit={() => void submit()} />
         ) : text.isReadable ? (
           <FormFields form={form} {...props} />
         ) : (

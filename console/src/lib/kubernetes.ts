@@ -101,5 +101,7 @@ export interface Grants {
 export interface ReconcilerStatus {
   active?: { module: string; digest: string; config?: Json; since?: string; roots?: { reconciled?: number; changed?: number; failing?: number; newlyFailing?: number } };
   candidate?: { module: string; reason?: string; message?: string };
+  /** What was active: module and config. */
+  history?: { module: string; digest?: string; config?: Json; since?: string }[];
   roots?: { total?: number; ready?: number; failing?: number };
 }

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { Agent as PlainAgent, type ClientRequest, type IncomingMessage, request as plainRequest } from 'node:http';
 import { Agent, request } from 'node:https';
-import { bearer, expect, test, ORIGIN, kubectl } from '../tests/world';
+import { DARKROOMS as HOME, bearer, expect, test, ORIGIN, kubectl } from '../tests/world';
 
 const ROOTS = 1_000;
 const SAMPLES = 20;
@@ -95,7 +95,7 @@ test('the numbers', async ({ console: page }) => {
   const say = (what: string, found: string, isMet: boolean): void => void process.stdout.write(`${(isMet ? 'met' : 'MISSED').padEnd(7)} ${what}: ${found}\n`);
   await create(0, ROOTS);
 
-  // 1. The list of the Sources page, beside the API server's.
+  // 1. The list of the page of Darkrooms, beside the API server's.
   const row = page.getByRole('link', { name: root(0), exact: true });
   // The page's own clock, which begins with the navigation: how long the test needs to hear of it does not count.
   await page.addInitScript((name) => {
@@ -110,12 +110,12 @@ test('the numbers', async ({ console: page }) => {
   const shown = await bearer(page);
   const [opened, listed, rest]: [number[], number[], number[]] = [[], [], []];
   const stages: Stages[] = [];
-  await page.goto('/console/sources');
+  await page.goto(HOME);
   await expect(row).toBeVisible();
   for (let sample = 0; sample < SAMPLES; sample += 1) {
     listed.push(await timed(() => ask('GET', DARKROOMS)));
     rest.push(await timed(async () => expect(await listedByRest(shown)).toBe(ROOTS)));
-    await page.goto('/console/sources', { waitUntil: 'commit' });
+    await page.goto(HOME, { waitUntil: 'commit' });
     await row.waitFor();
     opened.push(await page.evaluate(() => (window as unknown as { benchRow: number }).benchRow));
     stages.push(await page.evaluate(stagesOf));
@@ -181,7 +181,7 @@ test('the numbers', async ({ console: page }) => {
   await page.goto('about:blank');
   const end = new AbortController();
   for (let stream = 0; stream < STREAMS; stream += 1) {
-    const watch = encodeURIComponent(`deployments.example.com/v1alpha1/darkrooms;fields=spec.source.type,spec.version,status.domains`);
+    const watch = encodeURIComponent(`deployments.example.com/v1alpha1/darkrooms;fields=.spec.source.type,.spec.version`);
     const answer = await fetch(`${ORIGIN}/api/v1/stream?watch=${watch}`, { headers: shown, signal: end.signal });
     expect(answer.status).toBe(200);
     const reader = answer.body!.getReader();
@@ -206,7 +206,7 @@ test('the numbers', async ({ console: page }) => {
     new PerformanceObserver((list) => tasks.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: 'longtask', buffered: true });
   });
   const whole = await timed(async () => {
-    await page.goto('/console/sources', { waitUntil: 'commit' });
+    await page.goto(HOME, { waitUntil: 'commit' });
     await expect(page.getByText(/10,00\d/).first()).toBeVisible({ timeout: 60_000 });
   });
   await page.mouse.move(600, 500);

@@ -1,6 +1,6 @@
 // The pictures of docs/quickstart.md and docs/console.md, of the pages as they are.
 import { join } from 'node:path';
-import { GUESTS, apply, darkroom, expect, pintle, test } from '../tests/world';
+import { DARKROOMS, GUESTS, apply, darkroom, expect, pintle, test } from '../tests/world';
 
 const FOLDER = '../docs/images';
 
@@ -21,10 +21,10 @@ test('the pictures of the docs', async ({ console: page }) => {
     if (name === 'source') await expect(page.getByRole('button', { name: /^Deployment (?!.*not ready)/ })).toBeVisible();
     await page.screenshot({ path: `${FOLDER}/console-${name}.png`, animations: 'disabled' });
   };
-  await page.goto('/console/sources');
-  await expect(page.getByText('holiday-photos.darkroom.example.com').first()).toBeVisible();
-  await take('new-source', '/console/sources/new', 'light');
-  await take('source', '/console/sources/default/holiday-photos', 'dark');
+  await page.goto(DARKROOMS);
+  await expect(page.getByText('holiday-photos').first()).toBeVisible();
+  await take('new-source', `${DARKROOMS}/new`, 'light');
+  await take('source', `${DARKROOMS}/default/holiday-photos`, 'dark');
   await take('overview', '/console/engine', 'light');
   await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' });
   await page.goto('/console/engine/reconcilers/darkroom/plan');

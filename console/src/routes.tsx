@@ -1,22 +1,15 @@
 // Every page of the console, by its address below /console.
 import type { Route } from './lib/router';
-import { rowsAhead } from './lib/store';
-import { DARKROOM_FIELDS } from './pages/systems/columns';
 import Dashboard from './pages/systems/dashboard';
-import { SystemList } from './pages/systems/list';
-import { sources } from './pages/systems/system';
+import { KindList } from './pages/systems/kind';
 
 const later = () => import('./pages/later');
 const KIND = '/kinds/:group/:version/:plural';
 
 export const routes: Route[] = [
   // Where people come first: these are part of what every visit loads.
-  { path: '/', title: 'Dashboard · Darkroom', Page: Dashboard },
-  { path: '/sources', title: 'All Sources · Darkroom', Page: () => <SystemList system={sources} />, ahead: () => rowsAhead(sources, { fields: DARKROOM_FIELDS }) },
-  { path: '/sources/new', title: 'New Source · Darkroom', page: async () => (await later()).New },
-  { path: '/sources/:namespace/:name', title: ({ name = '' }) => `${name} · Darkroom`, page: async () => (await later()).Detail },
-  { path: '/sources/:namespace/:name/edit', title: ({ name = '' }) => `Edit ${name} · Darkroom`, page: async () => (await later()).Edit },
-  { path: KIND, title: ({ plural = '' }) => plural, page: async () => (await later()).KindList },
+  { path: '/', title: 'Dashboard', Page: Dashboard },
+  { path: KIND, title: ({ plural = '' }) => plural, Page: KindList },
   { path: `${KIND}/new`, title: ({ plural = '' }) => `New of ${plural}`, page: async () => (await later()).New },
   { path: `${KIND}/:namespace/:name`, title: ({ name = '' }) => name, page: async () => (await later()).Detail },
   { path: `${KIND}/:namespace/:name/edit`, title: ({ name = '' }) => `Edit ${name}`, page: async () => (await later()).Edit },

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Page, type Response } from '@playwright/test';
 import { CLUSTER_PATIENCE } from './patience';
-import { GUESTS, apply, darkroom, expect, kubectl, pintle, reasonOf, test, until, untilEngineStarted } from './world';
+import { GUESTS, apply, darkroom, expect, kubectl, reasonOf, test, until, untilEngineStarted } from './world';
 
 const KIND = 'deployments.example.com/v1alpha1/darkrooms';
 
@@ -80,8 +80,15 @@ test('a module is checked, compared, named, created, planned and swapped', async
   // In use it cannot be deleted; afterwards it can, by its name.
   await page.goto(`/console/engine/modules?name=${name}`);
   await expect(page.getByRole('dialog').getByRole('button', { name: 'Delete' })).toBeDisabled();
-  pintle('swap', 'darkroom', old);
+  await page.goto('/console/engine/reconcilers/darkroom');
+  await page.getByRole('link', { name: 'Undo', exact: true }).click();
+  await expect(page.getByLabel('Module', { exact: true })).toHaveValue(old);
+  await page.getByRole('button', { name: 'Plan', exact: true }).click();
+  await swap.getByRole('button', { name: 'Swap' }).click();
+  await dialog.getByRole('textbox').fill('darkroom');
+  await dialog.getByRole('button', { name: 'Swap' }).click();
   await until('the old one is in force', inForce, (module) => module === old);
+  await page.goto(`/console/engine/modules?name=${name}`);
   await expect(page.getByRole('dialog').getByRole('button', { name: 'Delete' })).toBeEnabled({ timeout: CLUSTER_PATIENCE });
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('dialog').getByRole('textbox').fill(name);

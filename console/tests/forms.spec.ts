@@ -1,7 +1,7 @@
 // Every rule of a form is said at its field, before the object is saved: the API server and the logic know them, and are asked when a field
 // is left. Who goes around the form is refused at the same fields.
 import { type ElementHandle, type Locator, type Page } from '@playwright/test';
-import { ORIGIN, apply, bearer, darkroom, expect, kubectl, reasonOf, test, until, untilEngineStarted, untilServed, violations } from './world';
+import { DARKROOMS, ORIGIN, apply, bearer, darkroom, expect, kubectl, reasonOf, test, typeInput, until, untilEngineStarted, untilServed, violations } from './world';
 
 /** What is typed into a field, by its label, and what is then said there. */
 type Rule = readonly [field: string, typed: string, says: string | RegExp];
@@ -15,17 +15,17 @@ const LABEL = "must be one DNS label: lower-case letters, digits and inner '-', 
 const TAG = 'must be a version such as 0.4.0, or an image tag such as latest';
 
 const COMMON: Rule[] = [
-  ['Source Name', '', 'is required'],
-  ['Source Name', 'Photos', NAME],
-  ['Darkroom SubDomains', '', 'is required'],
-  ['Darkroom SubDomains', 'a.b', `a.b ${LABEL}`],
-  ['Darkroom SubDomains', long(64), 'must have at most 63 characters'],
-  ['Darkroom SubDomains', Array.from({ length: 65 }, (_, at) => `d${at}`).join(' '), 'must have at most 64 items'],
+  ['Name', '', 'is required'],
+  ['Name', 'Photos', NAME],
+  ['Sub domains', '', 'is required'],
+  ['Sub domains', 'a.b', `a.b ${LABEL}`],
+  ['Sub domains', long(64), 'must have at most 63 characters'],
+  ['Sub domains', Array.from({ length: 65 }, (_, at) => `d${at}`).join(' '), 'must have at most 64 items'],
   ['Version', '-1', TAG],
   ['Version', ...tooLong(127)],
-  ['Default Cache TTL', '-1', /greater than or equal to 0/],
-  ['Default Cache TTL', '31536001', /less than or equal to 31536000/],
-  ['Default Cache TTL', 'an hour', 'must be of type integer'],
+  ['TTL seconds', '-1', /greater than or equal to 0/],
+  ['TTL seconds', '31536001', /less than or equal to 31536000/],
+  ['TTL seconds', 'an hour', 'must be of type integer'],
 ];
 
 const WEB_FOLDER: Rule[] = [
@@ -35,30 +35,29 @@ const WEB_FOLDER: Rule[] = [
 ];
 
 const BUCKET: Rule[] = [
-  ['S3 Bucket', '', 'is required'],
-  ['S3 Bucket', ...tooLong(255)],
+  ['Bucket', '', 'is required'],
+  ['Bucket', ...tooLong(255)],
   ['Region', '', 'required fields missing: region'],
   ['Region', ...tooLong(255)],
-  ['Path Prefix', 'images', "must begin with '/'"],
-  ['Path Prefix', `/${long(1024)}`, 'must have at most 1024 characters'],
+  ['Path prefix', 'images', "must begin with '/'"],
+  ['Path prefix', `/${long(1024)}`, 'must have at most 1024 characters'],
   ['Endpoint', ...tooLong(2048)],
-  ['Access Key ID', '', 'required fields missing: accessKey'],
-  ['Access Key ID', ...tooLong(1024)],
-  ['Secret Access Key', ...tooLong(1024)],
-];
-
-const SECRET: Rule[] = [
-  ['Secret', '', 'is required'],
+  ['Access key', '', 'required fields missing: accessKey'],
+  ['Access key', ...tooLong(1024)],
+  ['Secret key', ...tooLong(1024)],
   ['Secret', ...tooLong(253)],
 ];
 
 /** The input of a field. Some labels begin as others do; the star of those that must be given is not read aloud. */
-const input = (page: Page, field: string): Locator => (/^(Secret|Image|Name|Key|ConfigMap)$/.test(field) ? page.getByRole('textbox', { name: field, exact: true }) : page.getByLabel(field).first());
+function input(page: Page, field: string): Locator {
+  if (field === 'Secret') return page.getByRole('group', { name: 'Credentials secret ref' }).getByRole('textbox', { name: 'Name', exact: true });
+  return /^(Image|Name|Key|Configmap)$/.test(field) ? page.getByRole('textbox', { name: field, exact: true }).first() : page.getByLabel(field).first();
+}
 
 /** Types into a field, of whatever sort it is, and leaves it. */
 async function type(page: Page, field: string, text: string): Promise<void> {
   const found = input(page, field);
-  if (/SubDomains/.test(field)) {
+  if (/Sub domains/.test(field)) {
     await found.focus();
     for (let chips = await page.getByRole('button', { name: /^Remove / }).count(); chips > 0; chips -= 1) await found.press('Backspace');
     await found.fill(text === '' ? '' : `${text} `);
@@ -109,18 +108,18 @@ async function breaks(page: Page, rules: readonly Rule[], right: Readonly<Record
   }
 }
 
-const WITHOUT_TYPE = { 'Source Name': 'forms-broken', 'Darkroom SubDomains': 'forms-broken', Version: '', 'Default Cache TTL': '' };
+const WITHOUT_TYPE = { Name: 'forms-broken', 'Sub domains': 'forms-broken', Version: '', 'TTL seconds': '' };
 const RIGHT = {
-  'Web Folder': { ...WITHOUT_TYPE, 'Base URL': 'https://example.com/images' },
-  'Amazon S3': { ...WITHOUT_TYPE, 'S3 Bucket': 'pictures', Region: 'eu-central-1', 'Path Prefix': '', Endpoint: '', 'Access Key ID': 'AKIAFORMS', 'Secret Access Key': 'forms-secret', Secret: 'keys' },
+  WebFolder: { ...WITHOUT_TYPE, 'Base URL': 'https://example.com/images' },
+  S3: { ...WITHOUT_TYPE, 'Bucket': 'pictures', Region: 'eu-central-1', 'Path prefix': '', Endpoint: '', 'Access key': 'AKIAFORMS', 'Secret key': 'forms-secret', Secret: '' },
 };
 
-/** The form of a new source of a type, with everything right but what is left out. */
-async function newSource(page: Page, type_: keyof typeof RIGHT, without: readonly string[] = []): Promise<Readonly<Record<string, string>>> {
-  await page.goto('/console/sources/new');
-  await page.getByLabel(type_).check();
+/** The form of a new Darkroom of a type, with everything right. */
+async function newDarkroom(page: Page, type_: keyof typeof RIGHT): Promise<Readonly<Record<string, string>>> {
+  await page.goto(`${DARKROOMS}/new`);
+  await typeInput(page, type_).check();
   const right: Readonly<Record<string, string>> = RIGHT[type_];
-  for (const [field, text] of Object.entries(right)) if (!without.includes(field)) await type(page, field, text);
+  for (const [field, text] of Object.entries(right)) await type(page, field, text);
   return right;
 }
 
@@ -128,34 +127,31 @@ test('a web folder: each rule is said at its field before it is saved, and nothi
   test.slow();
   await untilEngineStarted(page);
   const sent = stored(page);
-  const right = await newSource(page, 'Web Folder');
+  const right = await newDarkroom(page, 'WebFolder');
   await breaks(page, [...COMMON, ...WEB_FOLDER], right);
 
   // What is about the whole object has no field: it is said above them all.
-  await type(page, 'Source Name', '1st');
+  await type(page, 'Name', '1st');
   await expect(page.getByRole('alert')).toContainText("the name must be at most 63 lower-case letters, digits and '-', beginning with a letter");
-  await type(page, 'Source Name', 'forms-broken');
+  await type(page, 'Name', 'forms-broken');
   await expect(page.getByRole('alert')).toHaveCount(0);
   expect(sent).toEqual([]);
   expect(kubectl('get', 'darkrooms', '-A', '-o', 'name')).not.toContain('forms-broken');
 });
 
-test('a bucket: each rule is said at its field before it is saved and when it is, wherever the keys are, and nothing is made', async ({ console: page }) => {
+test('a bucket: each rule is said at its field before it is saved and when it is, and nothing is made', async ({ console: page }) => {
   test.slow();
   await untilEngineStarted(page);
   const sent = stored(page);
-  const right = await newSource(page, 'Amazon S3', ['Secret']);
+  const right = await newDarkroom(page, 'S3');
   await breaks(page, BUCKET, right);
-  await page.getByLabel('In a Secret of the cluster').check();
-  await type(page, 'Secret', 'keys');
-  await breaks(page, SECRET, right);
 
   // Who is faster than the asking gets the same from saving, all at once.
   await input(page, 'Region').fill(long(256));
-  await input(page, 'Default Cache TTL').fill('-1');
+  await input(page, 'TTL seconds').fill('-1');
   await page.getByRole('button', { name: 'Save' }).click();
   await says(input(page, 'Region'), 'must have at most 255 characters');
-  await says(input(page, 'Default Cache TTL'), /greater than or equal to 0/);
+  await says(input(page, 'TTL seconds'), /greater than or equal to 0/);
   await expect(page.getByText('2 things need another look.')).toBeVisible();
   await expect(page.locator('.field-error')).toHaveCount(2);
   await expect(input(page, 'Region')).toBeFocused();
@@ -176,7 +172,7 @@ async function typeYaml(page: Page, kind: string, text: string): Promise<void> {
 
 test('what only the YAML can break is said at the fields of the form too', async ({ console: page }) => {
   const sent = stored(page);
-  await newSource(page, 'Web Folder');
+  await newDarkroom(page, 'WebFolder');
   await page.getByRole('tab', { name: 'YAML' }).click();
   const text = (more: string) => `apiVersion: deployments.example.com/v1alpha1\nkind: Darkroom\nmetadata:\n  name: forms-broken\n  namespace: default\nspec:\n  source:\n    type: Ftp\n  subDomains: [twice, twice]\n  image: ""\n${more}`;
   await typeYaml(page, 'Darkroom', text('  colour: red\n'));
@@ -186,12 +182,30 @@ test('what only the YAML can break is said at the fields of the form too', async
   await typeYaml(page, 'Darkroom', text(''));
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('tab', { name: 'Form' }).click();
-  const types = page.getByRole('group', { name: 'Source Type' });
+  const types = page.getByRole('group', { name: 'Type', exact: true });
   await expect(types).toHaveAccessibleDescription(/must be one of "WebFolder", "S3"/);
   await expect(types).toHaveAttribute('aria-invalid', 'true');
-  await says(input(page, 'Darkroom SubDomains'), /^(?!.*twice twice).*twice stands there twice/);
+  await says(input(page, 'Sub domains'), /^(?!.*twice twice).*twice stands there twice/);
   await says(input(page, 'Image'), 'should be at least 1 chars long');
   expect(sent).toEqual([]);
+});
+
+test('what the form has no field for is named, and leads to its line of the YAML; a field that is named leads to its input', async ({ console: page }) => {
+  await newDarkroom(page, 'WebFolder');
+  await page.getByRole('tab', { name: 'YAML' }).click();
+  await typeYaml(page, 'Darkroom', 'apiVersion: deployments.example.com/v1alpha1\nkind: Darkroom\nmetadata:\n  name: forms-broken\n  namespace: default\nspec:\n  source:\n    type: WebFolder\n    baseUrl: https://example.com\n    colour: red\n  subDomains: [one]\n');
+  await page.getByRole('tab', { name: 'Form' }).click();
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('alert').getByRole('button', { name: 'spec.source.colour' }).click();
+  await expect(page.getByRole('tab', { name: 'YAML' })).toHaveAttribute('aria-selected', 'true');
+  await expect(page.locator('.cm-activeLine')).toHaveText(/colour: red/);
+  await typeYaml(page, 'Darkroom', 'apiVersion: deployments.example.com/v1alpha1\nkind: Darkroom\nmetadata:\n  name: forms-broken\n  namespace: default\nspec:\n  source:\n    type: WebFolder\n    baseUrl: https://example.com\n  cache:\n    ttlSeconds: -1\n  subDomains: [one]\n');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByText('One thing needs another look.')).toBeVisible();
+  await page.getByRole('button', { name: 'spec.cache.ttlSeconds' }).click();
+  // The form has a field for it, which the YAML was left for.
+  await expect(input(page, 'TTL seconds')).toBeFocused();
+  await says(input(page, 'TTL seconds'), /greater than or equal to 0/);
 });
 
 test('what only the logic knows is said too, and nothing is stored', async ({ console: page }) => {
@@ -240,18 +254,18 @@ test('a ConfigMonitor: what is wrong with a group, a list or a map is said there
   const sent = stored(page);
   await page.goto('/console/kinds/magalix.com/v1/configmonitors/new');
   await type(page, 'Name', 'forms-monitor');
-  await type(page, 'ConfigMap', 'settings');
-  await breaks(page, [['ConfigMap', ...tooLong(253)]], { ConfigMap: 'settings' });
+  await type(page, 'Configmap', 'settings');
+  await breaks(page, [['Configmap', ...tooLong(253)]], { Configmap: 'settings' });
 
   // Which Pods it is about is a group; what is missing of it is said where it can be given.
   await page.getByRole('button', { name: 'Save' }).click();
-  const labels = page.getByRole('group', { name: 'Labels' });
-  await expect(labels).toHaveAccessibleDescription(/is required/);
-  await expect(labels).toHaveAttribute('aria-invalid', 'true');
+  const selector = page.getByRole('group', { name: 'Pod selector', exact: true });
+  await expect(selector).toHaveAccessibleDescription(/is required/);
+  await expect(selector).toHaveAttribute('aria-invalid', 'true');
   await expect(page.getByRole('alert')).toHaveCount(0);
-  await expect(labels.getByRole('button', { name: 'Add' })).toBeFocused();
+  await expect(selector.getByRole('button', { name: 'Add' }).first()).toBeFocused();
 
-  const more = page.getByRole('group', { name: 'Further requirements', exact: true });
+  const more = page.getByRole('group', { name: 'Match expressions', exact: true });
   await more.getByRole('button', { name: 'Add' }).click();
   await input(page, 'Key').blur();
   await says(input(page, 'Key'), 'is required');
@@ -259,8 +273,8 @@ test('a ConfigMonitor: what is wrong with a group, a list or a map is said there
   await type(page, 'Key', 'app');
   await input(page, 'Operator').selectOption('In');
   await input(page, 'Operator').blur();
-  await expect(labels.locator('.field-error')).toHaveCount(0);
-  const one = page.getByRole('group', { name: 'Further requirements 1' });
+  await expect(selector).not.toHaveAttribute('aria-invalid', 'true');
+  const one = page.getByRole('group', { name: 'Match expressions 1' });
   await expect(one).toHaveAccessibleDescription('In and NotIn need values, Exists and DoesNotExist take none');
   await expect(one.locator('.field-error')).toHaveText('In and NotIn need values, Exists and DoesNotExist take none');
   await input(page, 'Operator').selectOption('Exists');
@@ -337,7 +351,7 @@ test('who goes around the form is refused at the same fields, by documents and b
 test('what somebody stored past the form is said on its page, and mended in the form', async ({ console: page }) => {
   apply({ ...darkroom('stored-wrong'), spec: { source: { type: 'WebFolder', baseUrl: 'ftp://example.com' }, subDomains: ['stored-wrong'] } });
   await until('its logic refuses it', () => reasonOf('darkroom/stored-wrong'), (reason) => reason !== '');
-  await page.goto('/console/sources/default/stored-wrong');
+  await page.goto(`${DARKROOMS}/default/stored-wrong`);
   await expect(page.getByText(ADDRESS).first()).toBeVisible();
   await page.getByRole('link', { name: 'Edit' }).click();
   await type(page, 'Base URL', 'https://example.com/mended');

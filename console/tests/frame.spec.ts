@@ -1,6 +1,6 @@
 // What the frame around the pages does: the keyboard alone is enough, one stream serves all tabs, and an ended login is asked for once.
 import { type Page } from '@playwright/test';
-import { IN_CLUSTER, MARK, ORIGIN, TOKEN, apply, askMarks, darkroom, expect, kubectl, test } from './world';
+import { DARKROOMS, IN_CLUSTER, MARK, ORIGIN, TOKEN, apply, askMarks, darkroom, expect, kubectl, test } from './world';
 
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
 const isLive = (page: Page) => expect(page.getByText('Live', { exact: true })).toBeVisible();
@@ -55,15 +55,15 @@ test('what is drawn has its keys, before it is painted', async ({ console: page 
 });
 
 test('whoever goes on with the keyboard at once keeps the focus that it has moved', async ({ console: page }) => {
-  const card = page.getByRole('link', { name: 'darkroom-sample', exact: true });
-  await page.goto('/console/sources');
-  await expect(card).toBeVisible();
+  const link = page.getByRole('link', { name: 'darkroom-sample', exact: true });
+  await page.goto(DARKROOMS);
+  await expect(link).toBeVisible();
   await goTo(page, 'Overview');
   // The rows are still known, so that they are drawn with the page, and the next key comes before they are painted.
-  await page.evaluate(async () => {
-    document.querySelector<HTMLAnchorElement>('nav a[href="/console/sources"]')?.click();
-    // The page before has lists too, but not of cards.
-    const isDrawn = () => document.querySelector('main article a') !== null;
+  await page.evaluate(async (home) => {
+    document.querySelector<HTMLAnchorElement>(`nav a[href="${home}"]`)?.click();
+    // The page before has tables too.
+    const isDrawn = () => document.querySelector('main h1')?.textContent === 'All Darkrooms' && document.querySelector('main tbody tr') !== null;
     await new Promise<void>((resolve) => {
       if (isDrawn()) return resolve();
       // Called after the task that draws, and before the browser paints.
@@ -76,23 +76,22 @@ test('whoever goes on with the keyboard at once keeps the focus that it has move
     });
     document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'j', bubbles: true }));
     await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
-  });
-  await expect(page.locator('main article a').first()).toBeFocused();
+  }, DARKROOMS);
+  await expect(page.locator('main tbody tr').first()).toBeFocused();
 });
 
-test('j and k go from card to card, whatever links a card has', async ({ console: page }) => {
+test('j and k go from row to row', async ({ console: page }) => {
   const names = ['by-key-a', 'by-key-b'];
   for (const name of names) apply(darkroom(name));
-  const card = (name: string) => page.getByRole('link', { name, exact: true });
-  await page.goto('/console/sources?search=by-key-');
-  // Their domains are links too.
-  for (const name of names) await expect(page.getByRole('article').filter({ has: card(name) }).getByRole('link').nth(1)).toBeVisible();
+  const row = (name: string) => page.getByRole('row').filter({ has: page.getByRole('link', { name, exact: true }) });
+  await page.goto(`${DARKROOMS}?search=by-key-`);
+  for (const name of names) await expect(row(name)).toBeVisible();
   await page.keyboard.press('j');
-  await expect(card('by-key-a')).toBeFocused();
+  await expect(row('by-key-a')).toBeFocused();
   await page.keyboard.press('j');
-  await expect(card('by-key-b')).toBeFocused();
+  await expect(row('by-key-b')).toBeFocused();
   await page.keyboard.press('k');
-  await expect(card('by-key-a')).toBeFocused();
+  await expect(row('by-key-a')).toBeFocused();
   kubectl('delete', 'darkroom', ...names, '--wait=false');
 });
 
@@ -117,7 +116,6 @@ test('keys are left alone where somebody types, and with the switch off', async 
   await page.keyboard.press('?');
   await page.getByRole('dialog').getByLabel('Single-letter keys').uncheck();
   await page.keyboard.press('Escape');
-  await page.keyboard.press('c');
   await page.reload();
   await expect(heading(page, 'Events')).toBeVisible();
   await page.keyboard.press('?');
@@ -136,10 +134,10 @@ test('the secret of the console does not stay in the address, and the theme outl
 
 test('where a tab signs in by itself, its next visit asks for its first rows before the console has been read', async ({ console: page, context }) => {
   const row = page.getByRole('link', { name: 'darkroom-sample', exact: true });
-  await page.goto('/console/sources');
+  await page.goto(DARKROOMS);
   await expect(row).toBeVisible();
   // The rows may be there before it is known who this is, and only then is it kept with what a visit begins.
-  await expect.poll(() => page.evaluate(() => sessionStorage.getItem('pintle-ahead'))).toContain('/console/sources');
+  await expect.poll(() => page.evaluate(() => sessionStorage.getItem('pintle-ahead'))).toContain(DARKROOMS);
   // Without the console, only the head can ask.
   await context.route('**/main-*.js', (route) => route.abort());
   const asked: string[] = [];
@@ -186,7 +184,7 @@ test('a login that has ended is asked for once, and the page goes on where it wa
     await route.fulfill({ status: 401, contentType: 'application/problem+json', body: JSON.stringify(body) });
   });
   // What a page asks by itself: lists come through the worker, which this route does not see.
-  await page.getByRole('link', { name: 'Sources', exact: true }).click();
+  await page.getByRole('link', { name: 'Overview', exact: true }).click();
   const dialog = page.getByRole('dialog', { name: 'Sign in again' });
   await expect(dialog).toBeVisible();
   await askMarks(page);
@@ -195,5 +193,5 @@ test('a login that has ended is asked for once, and the page goes on where it wa
   await dialog.getByLabel('Token').fill(TOKEN.editor);
   await dialog.getByRole('button', { name: 'Sign in' }).click();
   await expect(dialog).toHaveCount(0);
-  await expect(heading(page, 'All Sources')).toBeVisible();
+  await expect(heading(page, 'Overview')).toBeVisible();
 });

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import { type AddressInfo } from 'node:net';
 import { chromium, type BrowserContext, type Page } from '@playwright/test';
-import { ADDRESS, ORIGIN, darkroom, expect, kubectl, signIn, test as base } from './world';
+import { ADDRESS, DARKROOMS, ORIGIN, darkroom, expect, kubectl, signIn, test as base } from './world';
 
 interface Elsewhere {
   /** Another port of the same address, and the same by another name: another origin, and another site. */
@@ -49,7 +49,7 @@ for (const where of ['port', 'site'] as const) {
     const page = await visitor.newPage();
     const refused: string[] = [];
     page.on('console', (message) => message.type() === 'error' && refused.push(message.text()));
-    const paths = ['/console/', '/console/sources/new', '/console/engine', '/api/v1/kinds', '/darkrooms', '/openapi.json', '/healthz', '/console/no/such/page'];
+    const paths = ['/console/', `${DARKROOMS}/new`, '/console/engine', '/api/v1/kinds', '/darkrooms', '/openapi.json', '/healthz', '/console/no/such/page'];
     elsewhere.show(`<!doctype html><title>elsewhere</title>
       ${paths.map((path) => `<iframe src="${ORIGIN}${path}"></iframe>`).join('')}
       <iframe sandbox="allow-scripts" src="${ORIGIN}/console/"></iframe>
@@ -61,8 +61,8 @@ for (const where of ['port', 'site'] as const) {
     expect(page.frames().length).toBeGreaterThan(paths.length);
     expect(await shows(page)).toEqual([]);
     // The same visitor sees it where nobody frames it.
-    await page.goto(`${ORIGIN}/console/sources`);
-    await expect(page.getByRole('heading', { level: 1, name: 'All Sources' })).toBeVisible();
+    await page.goto(`${ORIGIN}${DARKROOMS}`);
+    await expect(page.getByRole('heading', { level: 1, name: 'All Darkrooms' })).toBeVisible();
   });
 
   test(`a page of another ${where} can neither write, nor read, nor reach into a window of the console`, async ({ elsewhere, visitor }) => {

@@ -1,6 +1,6 @@
 // What a hostile page, network or object tries.
 import { request } from '@playwright/test';
-import { ADDRESS, ORIGIN, apply, darkroom, expect, kubectl, test } from './world';
+import { ADDRESS, DARKROOMS, ORIGIN, apply, darkroom, expect, kubectl, test } from './world';
 
 const SESSION = '/api/v1/session';
 
@@ -46,7 +46,7 @@ test('script in whatever an object says stays text', async ({ console: page }) =
   kubectl('patch', 'darkroom', 'hostile', '--subresource=status', '--type=merge', '-p', JSON.stringify({
     status: { conditions: [{ type: 'Ready', status: 'False', reason: 'Evil', message: evil, lastTransitionTime: '2026-01-01T00:00:00Z' }] },
   }));
-  for (const path of ['/console/', '/console/sources', '/console/sources/default/hostile', '/console/engine/roots/deployments.example.com/v1alpha1/darkrooms/default/hostile', '/console/engine/events']) {
+  for (const path of ['/console/', DARKROOMS, `${DARKROOMS}/default/hostile`, '/console/engine/roots/deployments.example.com/v1alpha1/darkrooms/default/hostile', '/console/engine/events']) {
     await page.goto(path);
     await expect(page.getByRole('heading').first()).toBeVisible();
     await expect(page.locator('.skeleton')).toHaveCount(0);

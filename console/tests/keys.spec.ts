@@ -3,7 +3,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { CLUSTER_PATIENCE } from './patience';
-import { GUESTS, LOGS, ORIGIN, bearer, darkroom, expect, kubectl, pintle, test, until, untilEngineStarted, untilServed } from './world';
+import { DARKROOMS, GUESTS, LOGS, ORIGIN, bearer, darkroom, expect, kubectl, nameInput, pintle, test, typeInput, until, untilEngineStarted, untilServed } from './world';
 
 const KIND = 'deployments.example.com/v1alpha1/darkrooms';
 const KEYS = {
@@ -30,24 +30,24 @@ test('keys that are typed into the form are in no log and on no page, and only t
   test.slow();
   const name = 'keys-of-form';
   await untilEngineStarted(page);
-  await page.goto('/console/sources/new');
-  await page.getByLabel('Source Name').fill(name);
-  await page.getByLabel('Amazon S3').check();
+  await page.goto(`${DARKROOMS}/new`);
+  await nameInput(page).fill(name);
+  await typeInput(page, 'S3').check();
   await page.getByLabel('Bucket').fill('pictures');
   await page.getByLabel('Region').fill('eu-central-1');
-  await page.getByLabel('Access Key ID').fill(KEYS.form.accessKey);
-  await page.getByLabel('Secret Access Key').fill(KEYS.form.secretKey);
-  await page.getByLabel('SubDomains').fill(name);
-  await page.getByLabel('SubDomains').press('Enter');
+  await page.getByLabel('Access key').fill(KEYS.form.accessKey);
+  await page.getByLabel('Secret key').fill(KEYS.form.secretKey);
+  await page.getByLabel('Sub domains').fill(name);
+  await page.getByLabel('Sub domains').press('Enter');
   await page.getByRole('button', { name: 'Save' }).click();
   await expect(page.getByText(`${name}.darkroom.example.com`).first()).toBeVisible();
   // The Secret that the guest makes of them is there: there is something to be hidden.
   const inSecret = written(Object.values(KEYS.form)).filter((one) => SECRETS.includes(one));
   await until('the Secret has both', () => String(found(kubectl('get', 'secrets', '-o', 'yaml'), inSecret).length), (many) => many === '2');
 
-  const own = `/console/sources/default/${name}`;
+  const own = `${DARKROOMS}/default/${name}`;
   const root = `/console/engine/roots/${KIND}/default/${name}`;
-  const paths = ['/console/', '/console/sources', own, `${own}?tab=events`, `${own}?tab=yaml`, '/console/engine', '/console/engine/events', '/console/engine/reconcilers/darkroom', root, `${root}?tab=events`, `${root}?tab=yaml`, `${root}?tab=inout`];
+  const paths = ['/console/', DARKROOMS, own, `${own}?tab=events`, `${own}?tab=yaml`, '/console/engine', '/console/engine/events', '/console/engine/reconcilers/darkroom', root, `${root}?tab=events`, `${root}?tab=yaml`, `${root}?tab=inout`];
   for (const path of paths) {
     await page.goto(path);
     await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
@@ -72,8 +72,8 @@ test('keys that are typed into the form are in no log and on no page, and only t
 
   // The form of the object itself has to have them.
   await page.goto(`${own}/edit`);
-  await expect(page.getByLabel('Access Key ID')).toHaveValue(KEYS.form.accessKey);
-  await expect(page.getByLabel('Secret Access Key')).toHaveAttribute('type', 'password');
+  await expect(page.getByLabel('Access key')).toHaveValue(KEYS.form.accessKey);
+  await expect(page.getByLabel('Secret key')).toHaveAttribute('type', 'password');
 
   expect(wire.passed.length).toBeGreaterThan(50);
   const holders = wire.passed.filter(({ body }) => found(body, written(ALL)).length > 0).map(({ method, path }) => `${method} ${decodeURIComponent(path)}`);

@@ -1,13 +1,13 @@
 // What holds for every page: it can be read by everybody, on every screen, in light and dark, and it stays within its policies.
 import { type Page } from '@playwright/test';
-import { expect, test, violations } from './world';
+import { DARKROOMS, expect, test, violations } from './world';
 
 const KIND = 'deployments.example.com/v1alpha1/darkrooms';
 const PAGES = [
   '/console/',
-  '/console/sources',
-  '/console/sources/new',
-  '/console/sources/default/darkroom-sample',
+  DARKROOMS,
+  `${DARKROOMS}/new`,
+  `${DARKROOMS}/default/darkroom-sample`,
   '/console/kinds/my.domain/v1/webservers',
   '/console/kinds/my.domain/v1/webservers/new',
   '/console/engine',

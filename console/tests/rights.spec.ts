@@ -1,8 +1,11 @@
 // Two people of differing rights, at the console of a cluster: each sees what it may do, and the server refuses the rest.
 import { type Page } from '@playwright/test';
-import { IN_CLUSTER, MARK, TOKEN, apply, askMarks, darkroom, expect, kubectl, test, until } from './world';
+import { DARKROOMS, IN_CLUSTER, MARK, TOKEN, apply, askMarks, darkroom, expect, kubectl, test, until } from './world';
 
 const NAMESPACE = 'console-tests';
+
+/** The path of a Darkroom's page, below that of the console. */
+const pageOf = (name: string) => `${DARKROOMS.replace('/console/', '')}/${NAMESPACE}/${name}`;
 
 async function signIn(page: Page, token: string, path = ''): Promise<void> {
   await page.goto(IN_CLUSTER + path);
@@ -23,8 +26,7 @@ const ask = (page: Page, method: string, path: string, token: string, body?: unk
 test.describe('with a token', () => {
   test('who may only look sees no way to change anything, and the server refuses all the same', async ({ page }) => {
     apply(darkroom('rights', NAMESPACE));
-    const sources = `sources/${NAMESPACE}/rights`;
-    await signIn(page, TOKEN.viewer, sources);
+    await signIn(page, TOKEN.viewer, pageOf('rights'));
     await expect(page.getByRole('heading', { name: 'rights' })).toBeVisible();
     await expect(page.getByRole('button', { name: 'Delete' })).toBeDisabled();
 
@@ -39,7 +41,7 @@ test.describe('with a token', () => {
 
   test('who may edit does, in its own namespace alone', async ({ page }) => {
     apply(darkroom('editable', NAMESPACE));
-    await signIn(page, TOKEN.editor, `sources/${NAMESPACE}/editable`);
+    await signIn(page, TOKEN.editor, pageOf('editable'));
     await expect(page.getByRole('button', { name: 'Delete' })).toBeEnabled();
     const elsewhere = '/api/v1/objects/deployments.example.com/v1alpha1/darkrooms/namespaces/default';
     expect((await ask(page, 'POST', elsewhere, TOKEN.editor, darkroom('elsewhere'))).status()).toBe(403);
@@ -48,6 +50,36 @@ test.describe('with a token', () => {
     await dialog.getByRole('textbox').fill('editable');
     await dialog.getByRole('button', { name: 'Delete' }).click();
     await until('it is gone', () => kubectl('get', 'darkroom', 'editable', '-n', NAMESPACE, '--ignore-not-found'), (seen) => seen === '');
+  });
+
+  test('who has rights in one namespace is told what cannot be seen, chooses the namespace, and finds it again', async ({ page }) => {
+    apply(darkroom('seen', NAMESPACE));
+    await signIn(page, TOKEN.viewer);
+    const menu = page.getByRole('navigation').first();
+    const kind = menu.getByRole('link', { name: 'Darkrooms', exact: true });
+    await expect(page.getByText(/You lack the right to list .*darkrooms\.deployments\.example\.com.* in all namespaces/)).toBeVisible();
+    await expect(kind).toHaveCount(0);
+    // Neither are those of the engine, of which it may list none.
+    for (const name of ['Reconcilers', 'Modules', 'Views']) await expect(menu.getByRole('link', { name, exact: true })).toHaveCount(0);
+
+    await page.getByLabel('Namespace').fill(NAMESPACE);
+    await page.getByRole('button', { name: 'Show' }).click();
+    await kind.click();
+    await expect(page.getByRole('main').getByRole('link', { name: 'seen', exact: true })).toBeVisible();
+    // It may not read the CRD: the columns are those of the table that kubectl gets.
+    for (const name of ['VERSION', 'TYPE']) await expect(page.getByRole('columnheader', { name })).toBeVisible();
+
+    await page.reload();
+    await page.getByLabel('Token').fill(TOKEN.viewer);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await expect(page.getByRole('main').getByRole('link', { name: 'seen', exact: true })).toBeVisible();
+
+    // Elsewhere the list is not empty: it says which right is missing.
+    await page.getByLabel('Namespace').fill('default');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await expect(page.getByRole('alert')).toContainText('cannot list resource "darkrooms"');
+    await expect(page.getByText('No Darkrooms yet')).toHaveCount(0);
+    kubectl('delete', 'darkroom', 'seen', '-n', NAMESPACE);
   });
 
   test('a token that nobody knows is refused once, and nothing is shown', async ({ page }) => {

@@ -1,6 +1,6 @@
 // Objects as large and as strange as the API server takes them: every page that shows one stays a page.
 import { type Page } from '@playwright/test';
-import { apply, create, expect, kubectl, replaceStatus, test, until } from './world';
+import { DARKROOMS, apply, create, expect, kubectl, replaceStatus, test, until } from './world';
 
 const GROUP = 'sizes.example.com';
 const NAMESPACE = 'default';
@@ -211,7 +211,7 @@ test('marks of direction in a text turn nothing around it, on no page, and hide 
   expect(seen, 'texts that were looked at').toBeGreaterThan(15);
 });
 
-test('a source with such texts in all of its fields is shown, searched and edited as any other', async ({ console: page }) => {
+test('a Darkroom with such texts in all of its fields is shown, searched and edited as any other', async ({ console: page }) => {
   apply({
     apiVersion: 'deployments.example.com/v1alpha1', kind: 'Darkroom',
     metadata: { name: 'turned', namespace: NAMESPACE, annotations: { 'pintle.dev/suspend': 'true', 'example.com/note': TURNED }, labels: { team: 'a' } },
@@ -220,9 +220,9 @@ test('a source with such texts in all of its fields is shown, searched and edite
   replaceStatus({ apiVersion: 'deployments.example.com/v1alpha1', kind: 'Darkroom', metadata: { name: 'turned', namespace: NAMESPACE } }, {
     domains: [TURNED, `${HEBREW}.example.com`, 'd'.repeat(100_000)], conditions: [condition('Ready', 'False', TURNED, TURNED)],
   });
-  const own = `/console/sources/${NAMESPACE}/turned`;
+  const own = `${DARKROOMS}/${NAMESPACE}/turned`;
   const wrong: string[] = [];
-  for (const path of ['/console/', `/console/sources?search=${encodeURIComponent('עולם')}`, own, `${own}?tab=yaml`, `${own}/edit`, '/console/engine', '/console/engine/reconcilers/darkroom']) {
+  for (const path of ['/console/', `${DARKROOMS}?search=turned`, own, `${own}?tab=yaml`, `${own}/edit`, '/console/engine', '/console/engine/reconcilers/darkroom']) {
     await open(page, path);
     if (path.includes('search')) await expect(page.getByRole('main').getByRole('link', { name: 'turned', exact: true })).toBeVisible();
     wrong.push(...(await leaks(page)).map((leak) => `${path}: ${leak}`));
@@ -230,7 +230,7 @@ test('a source with such texts in all of its fields is shown, searched and edite
   }
   expect(wrong).toEqual([]);
   await open(page, `${own}/edit`);
-  await expect(page.getByLabel('S3 Bucket')).toHaveValue(TURNED);
+  await expect(page.getByLabel('Bucket')).toHaveValue(TURNED);
   await page.getByLabel('Region').fill('eu-central-1');
   await page.getByRole('button', { name: 'Save' }).click();
   await expect(page.getByRole('heading', { level: 1, name: 'turned', exact: true })).toBeVisible();

@@ -1,22 +1,22 @@
-// What somebody does who has never seen a manifest: make a source, watch it become ready, change it, delete it.
-import { expect, kubectl, test, until } from './world';
+// What somebody does who has never seen a manifest: make a Darkroom, watch it become ready, change it, delete it.
+import { DARKROOMS, expect, kubectl, nameInput, test, typeInput, until } from './world';
 
 const ingressHosts = (name: string): string =>
   kubectl('get', 'ingress', name, '--ignore-not-found', '-o', 'jsonpath={.spec.rules[*].host}');
 
 const isReady = (name: string): string => kubectl('get', 'darkroom', name, '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}');
 
-test('a source from a web folder is made, watched, edited and deleted without a line of YAML', { tag: '@smoke' }, async ({ console: page }) => {
+test('a Darkroom of a web folder is made, watched, edited and deleted without a line of YAML', { tag: '@smoke' }, async ({ console: page }) => {
   const name = 'story';
-  await page.getByRole('link', { name: 'Sources' }).first().click();
-  await expect(page.getByRole('heading', { name: 'All Sources' })).toBeVisible();
+  await page.getByRole('link', { name: 'Darkrooms' }).first().click();
+  await expect(page.getByRole('heading', { name: 'All Darkrooms' })).toBeVisible();
   await expect(page).toHaveTitle(/Darkroom/);
-  await page.getByRole('link', { name: 'New Source' }).first().click();
+  await page.getByRole('link', { name: 'New Darkroom' }).first().click();
 
-  await page.getByLabel('Source Name').fill(name);
-  await page.getByLabel('Web Folder').check();
+  await nameInput(page).fill(name);
+  await typeInput(page, 'WebFolder').check();
   await page.getByLabel('Base URL').fill('https://example.com/images');
-  const domains = page.getByLabel('SubDomains');
+  const domains = page.getByLabel('Sub domains');
   await domains.fill('story');
   await domains.press('Enter');
   await page.getByRole('button', { name: 'Save' }).click();
@@ -28,13 +28,13 @@ test('a source from a web folder is made, watched, edited and deleted without a 
   await expect(page.getByRole('main').getByRole('status').getByText('Ready', { exact: true })).toBeVisible();
 
   // A deep link shows the same.
-  await page.goto(`/console/sources/default/${name}`);
+  await page.goto(`${DARKROOMS}/default/${name}`);
   await expect(page.getByRole('heading', { name })).toBeVisible();
   await expect(page.getByText('Deployment').first()).toBeVisible();
 
   await page.getByRole('link', { name: 'Edit' }).or(page.getByRole('button', { name: 'Edit' })).first().click();
-  await page.getByLabel('SubDomains').fill('second');
-  await page.getByLabel('SubDomains').press('Enter');
+  await page.getByLabel('Sub domains').fill('second');
+  await page.getByLabel('Sub domains').press('Enter');
   await page.getByRole('button', { name: 'Save' }).click();
   await expect(page.getByText('second.darkroom.example.com').first()).toBeVisible();
   await until('the Ingress has both hosts', () => ingressHosts(name), (hosts) => hosts.split(' ').length === 2);
@@ -45,21 +45,21 @@ test('a source from a web folder is made, watched, edited and deleted without a 
   await expect(confirm).toBeDisabled();
   await dialog.getByRole('textbox').fill(name);
   await confirm.click();
-  await expect(page.getByRole('heading', { name: 'All Sources' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: 'All Darkrooms' })).toBeVisible();
   await until('it is gone', () => kubectl('get', 'darkroom', name, '--ignore-not-found'), (seen) => seen === '');
 });
 
-test('a source from a bucket is made, which the original could not', async ({ console: page }) => {
+test('a Darkroom of a bucket is made, which the original could not', async ({ console: page }) => {
   const name = 'story-s3';
-  await page.goto('/console/sources/new');
-  await page.getByLabel('Source Name').fill(name);
-  await page.getByLabel('Amazon S3').check();
+  await page.goto(`${DARKROOMS}/new`);
+  await nameInput(page).fill(name);
+  await typeInput(page, 'S3').check();
   await page.getByLabel('Bucket').fill('pictures');
   await page.getByLabel('Region').fill('eu-central-1');
-  await page.getByLabel('Access Key ID').fill('AKIAEXAMPLE');
-  await page.getByLabel('Secret Access Key').fill('kept-from-everybody');
-  await page.getByLabel('SubDomains').fill(name);
-  await page.getByLabel('SubDomains').press('Enter');
+  await page.getByLabel('Access key').fill('AKIAEXAMPLE');
+  await page.getByLabel('Secret key').fill('kept-from-everybody');
+  await page.getByLabel('Sub domains').fill(name);
+  await page.getByLabel('Sub domains').press('Enter');
   await page.getByRole('button', { name: 'Save' }).click();
   await expect(page.getByText(`${name}.darkroom.example.com`).first()).toBeVisible();
   const source = JSON.parse(kubectl('get', 'darkroom', name, '-o', 'jsonpath={.spec.source}'));

@@ -1,9 +1,9 @@
 // The stream on a real host: cut, it says so and goes on where it was; too old, it reads anew; asleep, it costs nothing and wakes up.
 import { type Page } from '@playwright/test';
-import { MARK, ORIGIN, apply, askMarks, bearer, darkroom, expect, kubectl, test, untilServed } from './world';
+import { DARKROOMS as HOME, MARK, ORIGIN, apply, askMarks, bearer, darkroom, expect, kubectl, test, untilServed } from './world';
 import { type Wire } from './wire';
 
-const LIST = '/console/sources?search=';
+const LIST = `${HOME}?search=`;
 const STREAM = /^GET \/api\/v1\/stream\?/;
 const DARKROOMS = /^GET \/api\/v1\/objects\/deployments\.example\.com\/v1alpha1\/darkrooms\?/;
 /** The watch of all Darkrooms, from a version on. */
@@ -57,7 +57,7 @@ test('a stream that is cut says so, and afterwards goes on where it was, without
 test('whoever does not want to wait tries at once, and the page of an object follows too', async ({ wired: page, wire }) => {
   apply(darkroom('cut-one'));
   await alone(page);
-  await page.goto('/console/sources/default/cut-one');
+  await page.goto(`${HOME}/default/cut-one?tab=yaml`);
   await expect(page.getByText('https://example.com/images')).toBeVisible();
   await isLive(page);
   await meanwhile(page, wire, () => kubectl('patch', 'darkroom', 'cut-one', '--type=merge', '-p', '{"spec":{"source":{"baseUrl":"https://example.com/moved"}}}'));

@@ -113,6 +113,15 @@ export async function until(what: string, see: () => string, isSo: (seen: string
 /** Why a root is ready or not, as its status says; nothing, before its logic was asked. */
 export const reasonOf = (root: string): string => kubectl('get', root, '--ignore-not-found', '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}');
 
+/** The page that lists the Darkrooms, and below which theirs are. */
+export const DARKROOMS = '/console/kinds/deployments.example.com/v1alpha1/darkrooms';
+
+/** The input of the name of a new object. */
+export const nameInput = (page: Page) => page.getByRole('textbox', { name: 'Name', exact: true }).first();
+
+/** The input of one of the types that a Darkroom may have. */
+export const typeInput = (page: Page, type: string) => page.getByRole('radio', { name: type, exact: true });
+
 /** A Darkroom that needs nothing else. */
 export const darkroom = (name: string, namespace = 'default') => ({
   apiVersion: 'deployments.example.com/v1alpha1',

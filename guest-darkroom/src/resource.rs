@@ -78,11 +78,11 @@ pub struct Source {
     pub credentials_secret_ref: Option<SecretRef>,
     /// S3. Deprecated: everybody who can read the Darkroom can read it; use credentialsSecretRef.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(length(max = 1024)))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 1024), extend("format" = "password")))]
     pub access_key: Option<String>,
     /// S3. Deprecated: everybody who can read the Darkroom can read it; use credentialsSecretRef.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(length(max = 1024)))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 1024), extend("format" = "password")))]
     pub secret_key: Option<String>,
 }
 

@@ -159,6 +159,8 @@ export type ConditionStatus = "True" | "False" | "Unknown";
 
 /** A kind and its schema. */
 export interface Described {
+  /** Its printer columns. */
+  columns: PrinterColumn[];
   /** The group; empty for the core group. */
   group: string;
   /** The kind. */
@@ -444,6 +446,18 @@ export interface PlannedRoot {
   unknown: Unknown[];
   /** In one word. */
   verdict: Verdict;
+}
+
+/** A column of the lists of a kind, as kubectl prints it. */
+export interface PrinterColumn {
+  /** Its title. */
+  name: string;
+  /** The path of its values, as the fields of a list are named. */
+  path: string;
+  /** Lists have those of 0. */
+  priority: number;
+  /** What its values are: `string`, `integer`, `number`, `boolean` or `date`. */
+  type: string;
 }
 
 /** A problem as it is written. */
@@ -1016,14 +1030,17 @@ export interface Operations {
       summary: Summary;
     };
   };
-  /** The schema of a kind. */
+  /** The schema and the printer columns of a kind. */
   getSchema: {
     path: {
       group: string;
       plural: string;
       version: string;
     };
-    query: never;
+    query: {
+      /** One whose objects the caller may list, if not all */
+      namespace?: string;
+    };
     body: never;
     answer: Described;
   };

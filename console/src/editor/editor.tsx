@@ -19,6 +19,8 @@ export interface EditorProps {
   problems?: readonly LineProblem[] | undefined;
   label: string;
   onBlur?: (() => void) | undefined;
+  /** A line to go to; another object goes there again. */
+  goTo?: { line: number } | undefined;
   /** Ctrl or Cmd with Enter, or with S. */
   onSubmit?: (() => void) | undefined;
 }
@@ -134,6 +136,14 @@ export function Editor(props: EditorProps) {
     const editor = view.current;
     if (editor) editor.dispatch(setDiagnostics(editor.state, diagnostics(editor.state, props.problems ?? [])));
   }, [props.problems, props.value]);
+
+  useEffect(() => {
+    const editor = view.current;
+    if (!editor || !props.goTo) return;
+    const { from } = editor.state.doc.line(Math.max(1, Math.min(props.goTo.line, editor.state.doc.lines)));
+    editor.dispatch({ selection: { anchor: from }, scrollIntoView: true });
+    editor.focus();
+  }, [props.goTo]);
 
   return (
     <div class="stack tight">

@@ -7,9 +7,8 @@ import { Chips } from '../ui/chips';
 import { Field, FieldError } from '../ui/field';
 import { type Option, Radios, Select, Switch, TextInput } from '../ui/inputs';
 import { useYamlLibrary, YamlEditor } from '../ui/yaml';
-import type { Look } from './layout';
-import { type FieldNode, fieldOf, isWhole, shown } from './model';
-import { isEqual, isObject, isSame } from './path';
+import { type FieldNode, isWhole, itemOf, shown } from './model';
+import { isEqual, isObject, isSame, pathText } from './path';
 import type { FieldForm } from './use-form';
 
 /** The most choices that stand side by side. */
@@ -18,11 +17,14 @@ const MOST_RADIOS = 3;
 interface FieldProps {
   form: FieldForm;
   node: FieldNode;
-  look?: Look | undefined;
 }
 
-/** One field, with whatever is in it. */
+/** One field, with whatever is in it. What leads to a field finds it by its path. */
 export function FieldView(props: FieldProps) {
+  return <div class="at" data-path={pathText(props.node.path)}><Widget {...props} /></div>;
+}
+
+function Widget(props: FieldProps) {
   const { form, node } = props;
   // From then on: what somebody types in the YAML must not put another widget in its place.
   const isYaml = useRef(false);
@@ -48,19 +50,14 @@ function helpOf(help: string, label: string): string | undefined {
   return help === '' || help.replace(/\.$/, '').toLowerCase() === label.toLowerCase() ? undefined : help;
 }
 
-const lookOf = ({ node, look }: FieldProps) => ({
-  label: look?.label ?? node.label,
-  help: helpOf(look?.help ?? node.help, look?.label ?? node.label),
-  placeholder: look?.placeholder ?? node.placeholder,
-  required: node.required || (look?.required ?? false),
-});
+const lookOf = ({ node: { label, help, placeholder, required } }: FieldProps) => ({ label, help: helpOf(help, label), placeholder, required });
 
 /** What a group of inputs says of itself when it is wrong as a whole, and where that is said. */
 const invalid = (id: string, error: string | undefined) => (error === undefined ? {} : { 'aria-invalid': true, 'aria-describedby': id });
 
 /** A field of one line: a text, a number, either, or several texts as chips. */
 function LineField(props: FieldProps) {
-  const { form, node, look } = props;
+  const { form, node } = props;
   const { label, help, placeholder, required } = lookOf(props);
   const { path, widget } = node;
   const value = form.at(path);
@@ -72,9 +69,9 @@ function LineField(props: FieldProps) {
       const faults = form.faultsIn(path);
       return <Chips value={chips} placeholder={placeholder} onChange={(next) => form.set(path, next)} onBlur={blur} wrong={(_, at) => faults.find((fault) => isSame(fault.path, [...path, at]))?.message} />;
     }
-    if (look?.secret) return <SecretInput value={text} onInput={(next) => form.set(path, next)} onBlur={blur} />;
+    if (node.secret) return <SecretInput value={text} onInput={(next) => form.set(path, next)} onBlur={blur} />;
     const take = widget === 'number' || widget === 'int-or-string' ? (next: string) => form.set(path, next === '' ? undefined : numberOf(next)) : (next: string) => form.set(path, next);
-    return <TextInput lines value={text} placeholder={placeholder} onInput={take} onBlur={blur} numeric={widget === 'number'} known={look?.known} />;
+    return <TextInput lines value={text} placeholder={placeholder} onInput={take} onBlur={blur} numeric={widget === 'number'} />;
   };
   return <Field label={label} help={help} required={required} error={form.error(path, widget === 'chips')}>{input()}</Field>;
 }
@@ -92,10 +89,10 @@ function SecretInput({ value, onInput, onBlur }: { value: string; onInput: (valu
 
 /** One of the values of an enum. What holds without a choice is marked, and written only when it is chosen. */
 function ChoiceField(props: FieldProps) {
-  const { form, node, look } = props;
+  const { form, node } = props;
   const { label, help, required } = lookOf(props);
   const { path, schema } = node;
-  const options: readonly Option[] = look?.options ?? (schema.enum ?? []).map((value) => ({ value: String(value), label: String(value) }));
+  const options: readonly Option[] = (schema.enum ?? []).map((value) => ({ value: String(value), label: String(value) }));
   const fallback = shown(schema.default);
   const value = shown(form.at(path)) ?? fallback ?? '';
   const choose = (next: string) => {
@@ -175,10 +172,9 @@ function ListField(props: FieldProps) {
       <FieldError id={id}>{error}</FieldError>
       {list.length > 0 && <div class="repeat stack">
         {list.map((_, at) => {
-          const item = fieldOf(String(at), items, [...path, at], true, path.length);
           return (
             <div class="repeat-row" key={at}>
-              <FieldView form={form} node={{ ...item, label: `${label} ${at + 1}`, help: '' }} />
+              <FieldView form={form} node={{ ...itemOf(node, at), label: `${label} ${at + 1}`, help: '' }} />
               <IconButton icon="trash" label={`Remove ${label} ${at + 1}`} onClick={() => form.set(path, list.filter((_, index) => index !== at))} />
             </div>
           );

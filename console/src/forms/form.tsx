@@ -1,18 +1,20 @@
 // The form of one object: its fields, or its YAML; both show the same.
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Button, LinkButton } from '../ui/button';
 import { Notice, ProblemView } from '../ui/feedback';
 import { Field } from '../ui/field';
-import { Radios, Select, TextInput } from '../ui/inputs';
+import { Select, TextInput } from '../ui/inputs';
 import { Tabs } from '../ui/tabs';
 import { useYamlLibrary, YamlEditor, type YamlLibrary } from '../ui/yaml';
 import type { LineProblem, Read } from '../editor/yaml';
 import { FieldView } from './fields';
-import type { Thing } from './layout';
-import { isEqual, isObject, pathText } from './path';
+import type { Thing } from './model';
+import { isEqual, isObject, type Path, pathText } from './path';
 import { type Form, type FormOptions, useForm } from './use-form';
 
 interface ObjectFormProps extends FormOptions {
+  /** What the object is called. */
+  kind: string;
   cancel: string;
   /** The namespaces to choose from; null where they may not be listed. */
   namespaces: readonly string[] | null;
@@ -23,13 +25,29 @@ interface ObjectFormProps extends FormOptions {
 const NAME = ['metadata', 'name'];
 const NAMESPACE = ['metadata', 'namespace'];
 
+/** So many fields that are wrong are named beside the button. */
+const MOST_NAMED = 5;
+
+/** Goes to the input of a field, or to the first of those in it. */
+function focusField(form: HTMLElement, path: Path): void {
+  for (let length = path.length; length > 0; length -= 1) {
+    const field = form.querySelector<HTMLElement>(`[data-path="${CSS.escape(pathText(path.slice(0, length)))}"]`);
+    const input = field?.querySelector<HTMLElement>('[aria-invalid="true"]:is(input, select, textarea)') ?? field?.querySelector<HTMLElement>('input, select, textarea, button');
+    if (!input) continue;
+    input.focus();
+    input.scrollIntoView({ block: 'center' });
+    return;
+  }
+}
+
 export function ObjectForm(props: ObjectFormProps) {
-  const { layout, isNew, cancel, onDirty } = props;
+  const { kind, isNew, cancel, onDirty } = props;
   const form = useForm(props);
   const [tab, setTab] = useState('form');
   const text = useYaml(form, tab === 'yaml');
   const element = useRef<HTMLFormElement>(null);
   const [failures, setFailures] = useState(0);
+  const [wanted, want] = useState<{ path: Path } | undefined>(undefined);
   useEffect(() => onDirty?.(form.isDirty && !form.isSaving), [form.isDirty, form.isSaving]);
 
   // What stopped the saving gets the focus: the first field that is wrong, or else what the server said.
@@ -40,6 +58,25 @@ export function ObjectForm(props: ObjectFormProps) {
     if (target?.matches('[role="alert"]')) target.tabIndex = -1;
     target?.focus();
   }, [failures]);
+
+  // Where a field says what is wrong, the form is shown; else the line of the YAML.
+  const lead = (path: Path) => {
+    if (form.hasPlace(path) !== (tab === 'form')) setTab(form.hasPlace(path) ? 'form' : 'yaml');
+    want({ path });
+  };
+  // Where somebody types, the cursor stays.
+  const type = (next: string) => {
+    want(undefined);
+    text.type(next);
+  };
+  const choose = (next: string) => {
+    want(undefined);
+    setTab(next);
+  };
+  useEffect(() => {
+    if (wanted && tab === 'form' && element.current) focusField(element.current, wanted.path);
+  }, [wanted, tab]);
+  const goTo = useMemo(() => (wanted && text.text !== undefined ? { line: text.lineOf(wanted.path) } : undefined), [wanted, text.text]);
 
   const submit = async () => {
     if (text.problems.length > 0 && tab === 'yaml' && !text.isReadable) return;
@@ -55,12 +92,12 @@ export function ObjectForm(props: ObjectFormProps) {
       {form.problem && form.problem.causes.length === 0 && <ProblemView problem={form.problem} />}
       {form.head.length > 0 && (
         <Notice tone="bad" title="This cannot be saved as it is" live>
-          <ul>{form.head.map(({ path, message }) => <li key={pathText(path)}>{path.length > 0 && <><code>{pathText(path)}</code> </>}{message}</li>)}</ul>
+          <ul>{form.head.map(({ path, message }) => <li key={pathText(path)}>{path.length > 0 && <><Lead path={path} lead={lead} /> </>}{message}</li>)}</ul>
         </Notice>
       )}
-      <Tabs label="How to edit" value={tab} onChange={setTab} tabs={[{ key: 'form', label: 'Form' }, { key: 'yaml', label: 'YAML' }]}>
+      <Tabs label="How to edit" value={tab} onChange={choose} tabs={[{ key: 'form', label: 'Form' }, { key: 'yaml', label: 'YAML' }]}>
         {tab === 'yaml' ? text.text !== undefined && (
-          <YamlEditor label={`YAML of the ${layout.one}`} value={text.text} problems={text.problems} onInput={text.type} onBlur={() => form.blur([])} onSubmit={() => void submit()} />
+          <YamlEditor label={`YAML of the ${kind}`} value={text.text} problems={text.problems} goTo={goTo} onInput={type} onBlur={() => form.blur([])} onSubmit={() => void submit()} />
         ) : text.isReadable ? (
           <FormFields form={form} {...props} />
         ) : (
@@ -71,49 +108,45 @@ export function ObjectForm(props: ObjectFormProps) {
         <Button type="submit" variant="primary" busy={form.isSaving} disabled={!isNew && !form.isDirty}>Save</Button>
         <LinkButton href={cancel}>Cancel</LinkButton>
         <span class="state" role="status">{state}</span>
+        {form.wrong > 0 && form.faults.filter(({ path }) => path.length > 1).slice(0, MOST_NAMED).map(({ path }) => <Lead key={pathText(path)} path={path} lead={lead} />)}
       </footer>
     </form>
   );
 }
 
-function FormFields({ form, layout, isNew, namespaced, namespaces }: ObjectFormProps & { form: Form }) {
+/** The name of a field that leads to it. */
+function Lead({ path, lead }: { path: Path; lead: (path: Path) => void }) {
+  return <button type="button" class="btn quiet small-btn" title="Go there" onClick={() => lead(path)}><code>{pathText(path)}</code></button>;
+}
+
+function FormFields({ form, isNew, namespaced, namespaces }: ObjectFormProps & { form: Form }) {
   return (
     <div class="stack">
       {isNew && (
         <section class="form-group" aria-label="General">
           <h2>General</h2>
           <div class="form-row">
-            <Field label={layout.nameLabel} required error={form.error(NAME)} help="Lower-case letters, digits and '-'. It stays as it is.">
-              <TextInput value={String(form.at(NAME) ?? '')} onInput={(value) => form.set(NAME, value)} onBlur={() => form.blur(NAME)} autofocus />
-            </Field>
-            {namespaced && (
-              <Field label="Namespace" required error={form.error(NAMESPACE)}>
-                <NamespaceInput form={form} namespaces={namespaces} />
+            <div data-path="metadata.name">
+              <Field label="Name" required error={form.error(NAME)} help="Lower-case letters, digits and '-'. It stays as it is.">
+                <TextInput value={String(form.at(NAME) ?? '')} onInput={(value) => form.set(NAME, value)} onBlur={() => form.blur(NAME)} autofocus />
               </Field>
+            </div>
+            {namespaced && (
+              <div data-path="metadata.namespace">
+                <Field label="Namespace" required error={form.error(NAMESPACE)}>
+                  <NamespaceInput form={form} namespaces={namespaces} />
+                </Field>
+              </div>
             )}
           </div>
         </section>
       )}
-      {form.parts.map(({ title, entries }) => (
-        <section key={title} class="form-group" aria-label={title}>
-          <h2>{title}</h2>
-          <div class="form-grid">
-            {entries.map((entry) => {
-              if ('node' in entry) {
-                const path = pathText(entry.node.path);
-                const look = layout.looks[path];
-                return <div key={path} class={look?.half ? 'half' : undefined}><FieldView form={form} node={entry.node} look={look} /></div>;
-              }
-              const choice = layout.choices[entry.choice];
-              return choice && (
-                <Field key={entry.choice} group label={choice.label} help={choice.help}>
-                  <Radios value={form.choices[entry.choice] ?? ''} options={choice.options} onChange={(value) => form.choose(entry.choice, value)} />
-                </Field>
-              );
-            })}
-          </div>
+      {form.fields.length > 0 && (
+        <section class="form-group" aria-label="Settings">
+          <h2>Settings</h2>
+          {form.fields.map((node) => <FieldView key={node.key} form={form} node={node} />)}
         </section>
-      ))}
+      )}
     </div>
   );
 }
@@ -149,6 +182,7 @@ function useYaml(form: Form, isShown: boolean) {
   return {
     text,
     isReadable,
+    lineOf: (path: Path) => reading?.lineOf(path) ?? 1,
     problems: found,
     type: (next: string) => {
       if (!library) return;

@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import type { JsonSchema } from '../lib/kubernetes';
 import { needsLines } from '../ui/text';
 import { faultsOf, wordsOf } from './faults';
-import { fieldsOf, flat, isWhole, labelOf, type Widget } from './model';
+import { covered, fieldsOf, flat, hasPlace, isWhole, labelOf, shownFields, type Thing, type Widget } from './model';
 import { get, isWithin, mergePatch, parsePath, pathText, set, unset } from './path';
 
 interface Crd {
@@ -48,6 +48,30 @@ test('what knows some of its fields shows them, and booleans are switches', () =
   assert.equal(found['spec.podSelector.matchExpressions'], 'list');
   assert.equal(found['spec.evictUnowned'], 'switch');
   assert.equal(found['spec.strategy'], 'choice');
+});
+
+test('what must be given comes first, in the order in which the schema says so; what is for old objects is shown of these', () => {
+  const schema: JsonSchema = { properties: { spec: { type: 'object', required: ['size', 'name'], properties: { a: { type: 'string' }, name: { type: 'string' }, old: { type: 'string', description: 'Deprecated: use a.' }, size: { type: 'string' } } } } };
+  const names = (thing: Thing) => shownFields(fieldsOf(schema), thing).map(({ key }) => key);
+  assert.deepEqual(names({ spec: {} }), ['size', 'name', 'a']);
+  assert.deepEqual(names({ spec: { old: 'x' } }), ['size', 'name', 'a', 'old']);
+});
+
+test('a form has a place for what is wrong with its fields, and says so of nothing else', () => {
+  const items: JsonSchema = { type: 'object', properties: { key: { type: 'string' } } };
+  const properties: Record<string, JsonSchema> = { group: { type: 'object', properties: { name: { type: 'string' } } }, list: { type: 'array', items }, chips: { type: 'array', items: { type: 'string' } }, size: { type: 'integer' } };
+  const fields = fieldsOf({ properties: { spec: { type: 'object', properties } } });
+  const has = (path: string) => hasPlace(fields, parsePath(path));
+  for (const path of ['spec.group', 'spec.group.name', 'spec.list', 'spec.list[0]', 'spec.list[1].key', 'spec.chips[3]', 'spec.size']) assert.ok(has(path), path);
+  for (const path of ['', 'spec', 'spec.colour', 'spec.group.colour', 'spec.list[0].colour', 'spec.size.x', 'status.x']) assert.ok(!has(path), path);
+});
+
+test('what the schema calls a password nobody reads over a shoulder', () => {
+  const schema: JsonSchema = { properties: { spec: { type: 'object', properties: { keys: { type: 'object', properties: { secret: { type: 'string', format: 'password' } } }, name: { type: 'string' } } } } };
+  const thing = { spec: { keys: { secret: 's' }, name: 'n' } };
+  assert.deepEqual(covered(thing, schema), { spec: { keys: { secret: '<hidden>' }, name: 'n' } });
+  assert.deepEqual(covered({ spec: { name: 'n' } }, schema), { spec: { name: 'n' } });
+  assert.equal(thing.spec.keys.secret, 's');
 });
 
 test('lists, maps and either of two types have widgets of their own', () => {

@@ -1,6 +1,9 @@
 // What a form is made of, told from a kind's schema: pure, without a browser.
 import type { JsonSchema } from '../lib/kubernetes';
-import { isObject, type Path } from './path';
+import { get, isObject, isWithin, type Path, set } from './path';
+
+/** An object as it is typed. */
+export type Thing = Record<string, unknown>;
 
 /** How a value is edited. */
 export type Widget = 'text' | 'number' | 'choice' | 'switch' | 'chips' | 'list' | 'map' | 'group' | 'int-or-string' | 'yaml';
@@ -15,6 +18,8 @@ export interface FieldNode {
   required: boolean;
   /** What stands there when nothing is given, for a placeholder. It is never written. */
   placeholder: string | undefined;
+  /** Not shown as it is typed: `format: password`. */
+  secret: boolean;
   /** The members of a group. */
   fields: FieldNode[];
 }
@@ -98,16 +103,20 @@ export function fieldOf(key: string, schema: JsonSchema, path: Path, required: b
   const widget = widgetOf(schema, depth);
   const help = [schema.description?.replaceAll('`', '') ?? '', limitsOf(schema)].filter(Boolean).join(' ');
   return {
-    path, key, widget, schema, required, help, label: labelOf(key), placeholder: shown(schema.default),
+    path, key, widget, schema, required, help, label: labelOf(key), placeholder: shown(schema.default), secret: schema.format === 'password',
     fields: widget === 'group' ? membersOf(schema, path, depth + 1) : [],
   };
 }
 
 function membersOf({ properties = {}, required = [] }: JsonSchema, path: Path, depth: number): FieldNode[] {
   const fields = Object.entries(properties).map(([key, schema]) => fieldOf(key, schema, [...path, key], required.includes(key), depth));
-  // What must be given comes first; else the schema's own order says nothing, because it is sorted by name.
-  return [...fields.filter(({ required }) => required), ...fields.filter(({ required }) => !required)];
+  // What must be given comes first, in the order in which the schema says so: it is the one order that the API server keeps. It sorts the
+  // properties themselves by name.
+  return [...fields.filter(({ required }) => required).sort((one, other) => required.indexOf(one.key) - required.indexOf(other.key)), ...fields.filter(({ required }) => !required)];
 }
+
+/** One entry of a list. */
+export const itemOf = ({ schema, path }: FieldNode, at: number): FieldNode => fieldOf(String(at), schema.items ?? {}, [...path, at], true, path.length);
 
 /** The fields of a kind: the members of its spec, or of the object itself where there is no spec. */
 export function fieldsOf(schema: JsonSchema): FieldNode[] {
@@ -118,6 +127,27 @@ export function fieldsOf(schema: JsonSchema): FieldNode[] {
   }
   const { apiVersion, kind, metadata, status, ...rest } = schema.properties ?? {};
   return membersOf({ ...schema, properties: rest }, [], 0);
+}
+
+/** The fields that a form shows of an object: those for objects that have them already only where they are there. */
+export function shownFields(fields: readonly FieldNode[], thing: Thing): FieldNode[] {
+  return fields.filter(({ schema, path }) => !isDeprecated(schema) || get(thing, path) !== undefined);
+}
+
+/** Whether one of these fields says what is wrong at a path. */
+export function hasPlace(fields: readonly FieldNode[], path: Path): boolean {
+  const field = fields.find((one) => isWithin(path, one.path));
+  if (!field || path.length === field.path.length) return field !== undefined;
+  const at = path[field.path.length];
+  if (field.widget === 'group') return hasPlace(field.fields, path);
+  if (field.widget === 'list') return typeof at === 'number' && hasPlace([itemOf(field, at)], path);
+  return field.widget === 'chips' || field.widget === 'map' || field.widget === 'yaml';
+}
+
+/** An object to look at: what is secret in it nobody reads over a shoulder. */
+export function covered(thing: Thing, schema: JsonSchema): Thing {
+  const secret = flat(fieldsOf(schema)).filter(({ secret, path }) => secret && get(thing, path) !== undefined);
+  return secret.reduce((thing, { path }) => set(thing, path, '<hidden>') as Thing, thing);
 }
 
 /** Every field of a form, groups and their members alike. */

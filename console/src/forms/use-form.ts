@@ -3,19 +3,17 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { type Problem, ProblemError } from '../lib/api';
 import type { JsonSchema } from '../lib/kubernetes';
 import { type Fault, faultsOf, isTaken } from './faults';
-import type { Choices, Layout, Part, Thing } from './layout';
-import { partsOf } from './layout';
-import { fieldsOf } from './model';
+import { type FieldNode, fieldsOf, hasPlace, shownFields, type Thing } from './model';
 import { get, isEqual, isSame, isWithin, parsePath, type Path, pathText, set, unset } from './path';
 
-const NAME: Path = ['metadata', 'name'];
+/** What stands in the form of every new object. */
+const NAMES: readonly Path[] = [['metadata', 'name'], ['metadata', 'namespace']];
 
 /** How long after the last field was left the server is asked. */
 const SETTLES = 350;
 
 export interface FormOptions {
   schema: JsonSchema;
-  layout: Layout;
   initial: Thing;
   isNew: boolean;
   namespaced: boolean;
@@ -39,16 +37,16 @@ export interface FieldForm {
 export interface Form extends FieldForm {
   /** The object as it would be saved. */
   thing: Thing;
-  parts: Part[];
-  choices: Choices;
+  fields: FieldNode[];
   isDirty: boolean;
   isSaving: boolean;
+  /** Whether a field of the form says what is wrong at a path. */
+  hasPlace: (path: Path) => boolean;
   /** What belongs to no field that is shown. */
   head: Fault[];
   problem: Problem | null;
   /** Takes the whole object, as it was typed as YAML. */
   replace: (thing: Thing) => void;
-  choose: (name: string, value: string) => void;
   /** Everything that is wrong, whether it is shown yet or not. */
   faults: Fault[];
   /** How much of it is in the way, after an attempt to save. */
@@ -61,9 +59,8 @@ function without(faults: readonly Fault[], path: Path): Fault[] {
 }
 
 export function useForm(options: FormOptions): Form {
-  const { schema, layout, initial, isNew, dryRun, save } = options;
-  const [typed, setTyped] = useState(initial);
-  const [picked, setPicked] = useState<Choices>({});
+  const { schema, initial, isNew, dryRun, save } = options;
+  const [thing, setTyped] = useState(initial);
   const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
   const [isSubmitted, setSubmitted] = useState(false);
   const [isSaving, setSaving] = useState(false);
@@ -71,10 +68,8 @@ export function useForm(options: FormOptions): Form {
   const [broken, setBroken] = useState<Fault[]>([]);
   const [problem, setProblem] = useState<Problem | null>(null);
 
-  const choices = useMemo(() => ({ ...Object.fromEntries(Object.entries(layout.choices).map(([name, { of }]) => [name, of(typed)])), ...picked }), [layout, typed, picked]);
-  const thing = useMemo(() => layout.clean(typed, choices), [layout, typed, choices]);
-  const fields = useMemo(() => fieldsOf(schema), [schema]);
-  const parts = useMemo(() => partsOf(fields, layout, thing, choices), [fields, layout, thing, choices]);
+  const all = useMemo(() => fieldsOf(schema), [schema]);
+  const fields = useMemo(() => shownFields(all, thing), [all, thing]);
   const faults = useMemo(() => [...broken, ...told], [broken, told]);
 
   const latest = useRef({ thing, broken });
@@ -86,12 +81,8 @@ export function useForm(options: FormOptions): Form {
   };
   useEffect(() => stop, []);
 
-  const shownPaths = parts.flatMap(({ entries }) => entries.flatMap((entry) => ('node' in entry ? [entry.node.path] : [])));
-  // What is wrong with a group of which only the members are shown stands at the first of them. The whole spec is no such group.
-  const placeOf = (path: Path): Path => (path.length < 2 || shownPaths.some((shown) => isWithin(path, shown)) ? path : (shownPaths.find((shown) => isWithin(shown, path)) ?? path));
   const isSeen = (path: Path): boolean => isSubmitted || [...touched].some((seen) => isWithin(path, parsePath(seen)));
-  const isShown = (path: Path): boolean => isWithin(path, NAME) || isWithin(path, ['metadata', 'namespace'])
-    || shownPaths.some((shown) => isWithin(path, shown));
+  const isShown = (path: Path): boolean => (isNew && NAMES.some((name) => isWithin(path, name))) || hasPlace(fields, path);
 
   const askServer = () => {
     stop();
@@ -135,11 +126,11 @@ export function useForm(options: FormOptions): Form {
   };
 
   return {
-    thing, parts, choices, isSaving, problem, faults, submit,
+    thing, fields, isSaving, problem, faults, submit, hasPlace: isShown,
     wrong: isSubmitted ? faults.length : 0,
-    isDirty: !isEqual(thing, layout.clean(initial, Object.fromEntries(Object.entries(layout.choices).map(([name, { of }]) => [name, of(initial)])))),
+    isDirty: !isEqual(thing, initial),
     // What is about the whole object has no field that somebody could have been at before.
-    head: [...(isSubmitted ? broken : []), ...told.filter(({ path }) => isSubmitted || path.length < 2)].filter(({ path }) => !isShown(placeOf(path))),
+    head: [...(isSubmitted ? broken : []), ...told.filter(({ path }) => isSubmitted || path.length < 2)].filter(({ path }) => !isShown(path)),
     at: (path) => get(thing, path),
     set: (path, value) => {
       delete asked.current.about;
@@ -150,20 +141,15 @@ export function useForm(options: FormOptions): Form {
     replace: (next) => {
       delete asked.current.about;
       setTyped(next);
-      setPicked({});
       setTold([]);
       setProblem(null);
     },
-    choose: (name, value) => setPicked((before) => ({ ...before, [name]: value })),
     blur: (path) => {
       setTouched((before) => (before.has(pathText(path)) ? before : new Set([...before, pathText(path)])));
       askServer();
     },
     error: (path, inside) => {
-      const found = faults.find((fault) => {
-        const place = placeOf(fault.path);
-        return (inside ? isWithin(place, path) : isSame(place, path)) && isSeen(place);
-      });
+      const found = faults.find((fault) => (inside ? isWithin(fault.path, path) : isSame(fault.path, path)) && isSeen(fault.path));
       if (!found) return undefined;
       const item = found.path[path.length];
       return typeof item === 'number' ? `${String(get(thing, found.path) ?? `entry ${item + 1}`)} ${found.message}` : found.message;

@@ -41,10 +41,16 @@ export const keepToken = (token: string | null): void => ahead()?.keepToken(toke
 /** Whether this tab can sign in by itself: then requests can be made before the host has said who this is. */
 export const signsInByItself = (): boolean => Boolean(ahead()?.kept && keptToken());
 
-/** Makes a request, or takes the answer of the one that was made in the head. */
-export function fetchAhead(path: string): Promise<Response> {
+/** Takes the answer of a request that was made in the head, if it was. */
+export function takeAhead(path: string): Promise<Response> | undefined {
   const asked = ahead()?.asked.get(path);
   ahead()?.asked.delete(path);
+  return asked;
+}
+
+/** Makes a request, or takes the answer of the one that was made in the head. */
+export function fetchAhead(path: string): Promise<Response> {
+  const asked = takeAhead(path);
   if (asked) return asked;
   const token = keptToken();
   return fetch(path, { headers: { accept: 'application/json', ...(token ? { authorization: `Bearer ${token}` } : {}) }, credentials: 'same-origin' });
@@ -66,10 +72,15 @@ export async function answered(): Promise<void> {
 /** Says that visits of this page begin with a request, or those of every page. */
 export function begins(path: string, everywhere = false): void {
   const paths = everywhere ? begun.all : (begun.of[location.pathname] ??= []);
-  if (!paths.includes(path)) paths.push(path);
+  if (paths.includes(path)) return;
+  paths.push(path);
+  if (isKept) keepAhead(true);
 }
+
+let isKept = false;
 
 /** Keeps with what this visit has begun for the next one, now that it is known how it signed in. */
 export function keepAhead(byItself: boolean): void {
+  isKept = byItself;
   ahead()?.keep(byItself ? { all: begun.all, of: { ...ahead()?.kept?.of, ...begun.of } } : null);
 }

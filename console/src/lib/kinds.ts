@@ -3,6 +3,7 @@ import { signal } from '@preact/signals';
 import { call } from '../api/call';
 import type { Kind, Kinds } from '../api/generated';
 import { asProblem, type Problem } from './api';
+import { namespaceShown } from './namespace';
 import { rootPage } from './paths';
 
 export const kinds = signal<Kinds | null>(null);
@@ -10,13 +11,16 @@ export const kindsProblem = signal<Problem | null>(null);
 let asking: Promise<void> | null = null;
 
 async function read(): Promise<void> {
+  const namespace = namespaceShown();
   try {
-    kinds.value = await call('listKinds');
+    kinds.value = await call('listKinds', { query: { namespace } });
     kindsProblem.value = null;
   } catch (error) {
     kindsProblem.value = asProblem(error);
   }
   asking = null;
+  // Another one was chosen meanwhile.
+  if (namespace !== namespaceShown()) await readKinds();
 }
 
 /** Reads the kinds, unless that is going on already. */
@@ -24,6 +28,9 @@ export function readKinds(): Promise<void> {
   asking ??= read();
   return asking;
 }
+
+/** The kinds of which the user may see a list: in the namespace that is shown, or else in all. */
+export const listed = (): Kind[] => (kinds.value?.items ?? []).filter(({ mayList }) => mayList);
 
 /** The kind that an object names itself. */
 export function kindOf(apiVersion: string, kind: string): Kind | undefined {

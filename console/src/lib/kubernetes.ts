@@ -4,6 +4,7 @@ import type { Json } from '../api/generated';
 /** An OpenAPI v3 schema of the API server, references inlined, as far as forms read it. */
 export interface JsonSchema {
   type?: string;
+  format?: string;
   description?: string;
   properties?: Record<string, JsonSchema>;
   required?: string[];
@@ -100,5 +101,7 @@ export interface Grants {
 export interface ReconcilerStatus {
   active?: { module: string; digest: string; config?: Json; since?: string; roots?: { reconciled?: number; changed?: number; failing?: number; newlyFailing?: number } };
   candidate?: { module: string; reason?: string; message?: string };
+  /** What was active: module and config. */
+  history?: { module: string; digest?: string; config?: Json; since?: string }[];
   roots?: { total?: number; ready?: number; failing?: number };
 }

@@ -3,11 +3,6 @@ import type { KindPath } from '../api/objects';
 
 const part = encodeURIComponent;
 
-export const DARKROOM: KindPath & { kind: string } = { group: 'deployments.example.com', version: 'v1alpha1', plural: 'darkrooms', kind: 'Darkroom' };
-
-/** Darkrooms have addresses of their own. */
-export const isDarkroom = ({ group, plural }: KindPath): boolean => group === DARKROOM.group && plural === DARKROOM.plural;
-
 const kindPart = ({ group, version, plural }: KindPath): string => `${part(group)}/${part(version)}/${part(plural)}`;
 
 /** `-` stands for no namespace. */
@@ -15,7 +10,7 @@ const objectPart = (namespace: string | null | undefined, name: string): string 
 
 /** The page that lists the objects of a kind. */
 export function homeOf(kind: KindPath): string {
-  return isDarkroom(kind) ? '/console/sources' : `/console/kinds/${kindPart(kind)}`;
+  return `/console/kinds/${kindPart(kind)}`;
 }
 
 /** The page of an object, where its users see and edit it. */

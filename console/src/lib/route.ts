@@ -5,7 +5,7 @@ export interface Match<T> {
   params: Record<string, string>;
 }
 
-/** The parts of an address that a pattern such as `/sources/:namespace/:name` names; null where it does not fit. */
+/** The parts of an address that a pattern such as `/kinds/:group/:version/:plural` names; null where it does not fit. */
 export function params(pattern: string, path: string): Record<string, string> | null {
   const [want = [], got = []] = [pattern, path].map((text) => text.split('/').filter((part) => part !== ''));
   if (want.length !== got.length) return null;

@@ -19,8 +19,6 @@ export interface Route {
   page?: () => Promise<ComponentType<PageProps>>;
   /** The page, where it is part of what every visit loads. */
   Page?: ComponentType<PageProps>;
-  /** Asks for what the page will show, before anything of it is drawn. */
-  ahead?: () => void;
 }
 
 interface Place {
@@ -205,7 +203,6 @@ function follow(event: MouseEvent): void {
 /** Begins to follow addresses; once a page. */
 export function startRouter(given: Route[]): void {
   routes = given;
-  place().route?.ahead?.();
   history.scrollRestoration = 'manual';
   addEventListener('popstate', (event) => {
     // The browser has gone already: who stays gets the address back.

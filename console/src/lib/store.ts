@@ -4,7 +4,7 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { pathOf } from '../api/call';
 import type { Page, Row } from '../api/generated';
 import type { KindPath } from '../api/objects';
-import { begins, fetchAhead, signsInByItself } from './ahead';
+import { begins, takeAhead } from './ahead';
 import type { Problem } from './api';
 import { watchParameter, type Query, type WatchState } from './hub';
 import type { K8sObject } from './kubernetes';
@@ -74,6 +74,8 @@ const objects = new Map<string, LiveObject>();
 export interface RowsOptions {
   namespace?: string | undefined;
   fields?: string[] | undefined;
+  /** It is what its page shows first: the next visit begins with it. */
+  ahead?: boolean | undefined;
 }
 
 function queryOf({ group, version, plural }: KindPath, options: RowsOptions): Query {
@@ -86,19 +88,13 @@ function queryOf({ group, version, plural }: KindPath, options: RowsOptions): Qu
 /** How many rows are asked for ahead: more than a window shows. */
 const AHEAD = 60;
 
-const ahead = new Map<string, Promise<Row[]>>();
-
-/** Asks for the first rows of a list that a page will show, while the rest of the console is still being loaded. Only where the browser signs
- * in by itself, with a token that it keeps. */
-export function rowsAhead(kind: KindPath, options: RowsOptions = {}): void {
-  // What is narrowed down may be further down in the list.
-  if (location.search !== '') return;
-  const query = queryOf(kind, options);
+/** The first rows of a list, if the head has asked for them; and the next visit of the page begins with asking for them. */
+function rowsAhead(kind: KindPath, query: Query): Promise<Row[]> | undefined {
   const path = pathOf('listObjects', { path: kind, query: { limit: AHEAD, namespace: query.namespace, fields: query.fields?.join(',') } });
-  begins(path);
-  if (!signsInByItself()) return;
+  // What is narrowed down may be further down in the list.
+  if (location.search === '') begins(path);
   // Whatever goes wrong here goes wrong again where it is told.
-  ahead.set(watchParameter(query, null), fetchAhead(path).then(async (answer) => (answer.ok ? ((await answer.json()) as Page).items : []), () => []));
+  return takeAhead(path)?.then(async (answer) => (answer.ok ? ((await answer.json()) as Page).items : []), () => []);
 }
 
 /** The rows of a kind, live once retained. */
@@ -131,9 +127,7 @@ export function rows(kind: KindPath, options: RowsOptions = {}): Rows {
     if (performance.now() - flushed > FRAME) flush();
     else timer = setTimeout(flush, FRAME);
   };
-  const early = ahead.get(key);
-  ahead.delete(key);
-  void early?.then((rows) => {
+  void (options.ahead ? rowsAhead(kind, query) : undefined)?.then((rows) => {
     if (about.state.value === 'loading' && shown.value.length === 0) shown.value = rows;
   });
   const made: Rows = { rows: shown, ...about, retain: retaining(query, hear, () => lists.delete(key)) };
@@ -164,6 +158,17 @@ export function useRows(kind: KindPath, options: RowsOptions = {}): Rows {
   const found = useMemo(() => rows(kind, options), [key]);
   useEffect(() => found.retain(), [found]);
   return found;
+}
+
+/** The rows of several kinds at once, for as long as the component is there. */
+export function useRowsOf<K extends KindPath>(kinds: readonly K[], options: RowsOptions = {}): { kind: K; list: Rows }[] {
+  const key = kinds.map((kind) => watchParameter(queryOf(kind, options), null)).join(' ');
+  const lists = useMemo(() => kinds.map((kind) => ({ kind, list: rows(kind, options) })), [key]);
+  useEffect(() => {
+    const stops = lists.map(({ list }) => list.retain());
+    return () => stops.forEach((stop) => stop());
+  }, [lists]);
+  return lists;
 }
 
 /** One object, for as long as the component is there. */

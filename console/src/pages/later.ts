@@ -7,5 +7,4 @@ export { ReconcilerPage } from './engine/reconciler';
 export { ReconcilersPage } from './engine/reconcilers';
 export { RootPage } from './engine/root';
 export { ViewsPage } from './engine/views';
-export { Edit, New } from './systems/forms';
-export { Detail, KindList } from './systems/kind';
+export { Detail, Edit, New } from './systems/forms';

@@ -1,9 +1,11 @@
 // The navigation: the systems first, then the engine.
-import { kinds } from '../lib/kinds';
-import { homeOf, isDarkroom } from '../lib/paths';
+import { useCan } from '../lib/can';
+import { listed } from '../lib/kinds';
+import { homeOf } from '../lib/paths';
 import { BASE, href, route } from '../lib/router';
 import { Icon, type IconName } from '../ui/icon';
 import { Segment } from '../ui/inputs';
+import { pluralOf } from '../ui/text';
 import { setTheme, type Theme, theme } from '../lib/theme';
 import { Mark } from './mark';
 
@@ -15,7 +17,7 @@ interface Entry {
   below?: string[];
 }
 
-export const ENGINE: Entry[] = [
+const ENGINE: Entry[] = [
   { title: 'Overview', path: '/engine', icon: 'activity' },
   { title: 'Reconcilers', path: '/engine/reconcilers', icon: 'refresh', below: ['/engine/reconcilers/', '/engine/roots/'] },
   { title: 'Modules', path: '/engine/modules', icon: 'module', below: ['/engine/modules/'] },
@@ -23,22 +25,19 @@ export const ENGINE: Entry[] = [
   { title: 'Events', path: '/engine/events', icon: 'clock' },
 ];
 
-/** The name of many of a kind: WebServer, WebServers. */
-export function pluralOf(kind: string): string {
-  return /[^aeiou]y$/.test(kind) ? `${kind.slice(0, -1)}ies` : /(s|x|ch|sh)$/.test(kind) ? `${kind}es` : `${kind}s`;
+/** The entries of the systems: those whose objects the user may list. */
+export function systems(): Entry[] {
+  const entries = listed().map((kind): Entry => {
+    const path = homeOf(kind).replace(BASE, '');
+    return { title: pluralOf(kind.kind), path, icon: 'box', below: [`${path}/`] };
+  });
+  return [{ title: 'Dashboard', path: '/', icon: 'dashboard' }, ...entries];
 }
 
-/** The entries of the systems: those whose kinds are there. */
-export function systems(): Entry[] {
-  const found = kinds.value?.items;
-  const entries: Entry[] = [{ title: 'Dashboard', path: '/', icon: 'dashboard' }];
-  if (!found || found.some(isDarkroom)) entries.push({ title: 'Sources', path: '/sources', icon: 'folder', below: ['/sources/'] });
-  for (const kind of found ?? []) {
-    if (isDarkroom(kind)) continue;
-    const path = homeOf(kind).replace(BASE, '');
-    entries.push({ title: pluralOf(kind.kind), path, icon: 'box', below: [`${path}/`] });
-  }
-  return entries;
+/** The entries of the engine, without those of kinds that the user may not list. */
+export function useEngine(): Entry[] {
+  const may = new Map(['reconcilers', 'modules', 'views'].map((resource) => [`/engine/${resource}`, useCan({ verb: 'list', group: 'pintle.dev', resource }).value]));
+  return ENGINE.filter(({ path }) => may.get(path) !== false);
 }
 
 function isCurrent({ path, below = [] }: Entry, at: string): boolean {
@@ -73,7 +72,7 @@ export function Nav({ label = 'Main' }: { label?: string }) {
       <a class="brand" href={href('/')}><Mark /><span>Pintle</span></a>
       <div class="nav-scroll">
         <Entries title="Systems" entries={systems()} />
-        <Entries title="Engine" entries={ENGINE} />
+        <Entries title="Engine" entries={useEngine()} />
       </div>
       <div class="nav-foot">
         <Segment label="Theme" value={theme.value} options={THEMES} onChange={(value) => setTheme(value as Theme)} />

@@ -3,13 +3,14 @@ import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 import { call } from '../api/call';
 import type { Kind, Page, Row } from '../api/generated';
 import { actions } from '../lib/keys';
-import { kinds, rootHref } from '../lib/kinds';
+import { kinds, listed, rootHref } from '../lib/kinds';
+import { namespaceShown } from '../lib/namespace';
 import { navigate, useSettled } from '../lib/router';
 import { MODULES, RECONCILER_FIELDS, RECONCILERS, useRows } from '../lib/store';
 import { useModal } from '../ui/dialog';
 import { Icon, type IconName } from '../ui/icon';
 import { fit } from './fit';
-import { ENGINE, systems } from './nav';
+import { systems, useEngine } from './nav';
 
 interface Entry {
   id: string;
@@ -31,7 +32,7 @@ async function search(kind: Kind, word: string, signal: AbortSignal): Promise<Ro
   const found: Row[] = [];
   let next: string | null = null;
   for (let page = 0; page < PAGES && found.length < ROOTS; page += 1) {
-    const answer: Page = await call('listObjects', { path: kind, query: { search: word, limit: 1000, continue: next }, signal });
+    const answer: Page = await call('listObjects', { path: kind, query: { search: word, limit: 1000, continue: next, namespace: kind.namespaced ? namespaceShown() : undefined }, signal });
     found.push(...answer.items);
     next = answer.continue;
     if (!next) break;
@@ -51,7 +52,7 @@ function useRoots(typed: string): Entry[] {
     if (settled.length < 2) return;
     const stop = new AbortController();
     const word = settled.split(/[\s/]+/).at(-1) ?? settled;
-    const asked = (known ?? []).map(async (kind): Promise<Entry[]> => {
+    const asked = listed().map(async (kind): Promise<Entry[]> => {
       return (await search(kind, word, stop.signal)).map((row) => {
         const to = rootHref(`${kind.group}/${kind.version}`, kind.kind, row.namespace, row.name) ?? '/console/engine';
         return { id: `root ${row.uid}`, title: row.namespace ? `${row.namespace}/${row.name}` : row.name, what: kind.kind, icon: 'box', run: () => navigate(to) };
@@ -72,8 +73,9 @@ function useEntries(typed: string): Entry[] {
   const modules = useRows(MODULES);
   const roots = useRoots(typed);
   const all = actions.value;
+  const engine = useEngine();
   const fixed = useMemo(() => {
-    const pages = [...systems(), ...ENGINE].map(({ title, path, icon }): Entry => ({ id: `page ${path}`, title, what: 'Page', icon, run: () => navigate(path) }));
+    const pages = [...systems(), ...engine].map(({ title, path, icon }): Entry => ({ id: `page ${path}`, title, what: 'Page', icon, run: () => navigate(path) }));
     const named = (title: string, what: string, path: string, icon: IconName): Entry => ({ id: `${what} ${title}`, title, what, icon, run: () => navigate(path) });
     return [
       ...pages,
@@ -84,7 +86,7 @@ function useEntries(typed: string): Entry[] {
       ]),
       ...modules.rows.value.map(({ name }) => named(name, 'Module', `/engine/modules?name=${encodeURIComponent(name)}`, 'module')),
     ];
-  }, [all, reconcilers.rows.value, modules.rows.value, kinds.value]);
+  }, [all, reconcilers.rows.value, modules.rows.value, kinds.value, engine.length]);
   return useMemo(() => {
     const rated = [...fixed, ...roots].flatMap((entry) => {
       const rate = fit(`${entry.title} ${entry.what} ${entry.words ?? ''}`, typed) ?? (entry.id.startsWith('root ') ? 5 : null);

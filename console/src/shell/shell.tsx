@@ -3,8 +3,9 @@ import type { ComponentChildren } from 'preact';
 import { Component } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { search, step, useAction } from '../lib/keys';
-import { kinds, readKinds } from '../lib/kinds';
-import { announced, loading, navigate, problem, retitle, shown } from '../lib/router';
+import { readKinds } from '../lib/kinds';
+import { namespaceShown } from '../lib/namespace';
+import { announced, loading, problem, retitle, shown } from '../lib/router';
 import { expired, session, signOut } from '../lib/session';
 import { RECONCILER_FIELDS, RECONCILERS, useRows } from '../lib/store';
 import { asProblem, type Problem } from '../lib/api';
@@ -75,14 +76,15 @@ function Drawer({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** Reads the kinds anew whenever a Reconciler comes, goes, or begins to serve. */
+/** Reads the kinds anew whenever a Reconciler comes, goes, or begins to serve, and for another namespace: who may list them there is another question. */
 function KindsReader() {
   const { rows, state } = useRows(RECONCILERS, { fields: RECONCILER_FIELDS });
   const known = rows.value.map((row) => `${row.name} ${String(row.fields['spec.for.apiVersion'])} ${String(row.fields['spec.for.kind'])} ${row.ready.status}`).join('|');
-  const isKnown = state.value !== 'loading';
+  const isKnown = state.value !== 'loading' && session.value !== null;
+  const namespace = namespaceShown();
   useEffect(() => {
     if (isKnown) void readKinds();
-  }, [known, isKnown]);
+  }, [known, isKnown, namespace]);
   return null;
 }
 
@@ -100,8 +102,6 @@ export function Shell() {
   useAction({ id: 'next', title: 'Next row', key: 'j', group: 'In tables', isHidden: true, run: () => step(true) });
   useAction({ id: 'previous', title: 'Previous row', key: 'k', group: 'In tables', isHidden: true, run: () => step(false) });
   useAction({ id: 'sign-out', title: 'Sign out', group: 'Action', when: session.value?.mode === 'token', run: signOut });
-  const hasDarkrooms = kinds.value?.items.some(({ plural }) => plural === 'darkrooms') ?? true;
-  useAction({ id: 'new-source', title: 'New Source', key: 'c', group: 'Action', words: 'create darkroom', when: hasDarkrooms, run: () => navigate('/sources/new') });
 
   return (
     <>

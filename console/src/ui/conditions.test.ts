@@ -21,6 +21,11 @@ test('a state is what the conditions of the present generation say', () => {
   assert.equal(label({ ...row, ready: ready('True'), suspended: true }), 'Suspended');
 });
 
+test('a Reconciler whose roots fail does not look as if all were well', () => {
+  const label = (more: Partial<Parameters<typeof stateOf>[0]>) => stateOf({ ...row, ready: ready('True'), ...more }).label;
+  assert.deepEqual([label({ failing: 0 }), label({ failing: 3 }), label({ failing: 3, suspended: true }), label({ failing: 3, stalled: true })], ['Ready', 'Roots failing', 'Suspended', 'Failed']);
+});
+
 test('failing comes before waiting, and ready last', () => {
   const states = [{ ...row, ready: ready('True') }, { ...row, ready: ready('False', { reason: 'Progressing' }), reconciling: true }, { ...row, ready: ready('False'), reconciling: true }, { ...row, ready: ready('False'), stalled: true }];
   assert.deepEqual(states.map(stateOf).sort((one, other) => one.rank - other.rank).map(({ label }) => label), ['Failed', 'Not ready', 'In progress', 'Ready']);

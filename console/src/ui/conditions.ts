@@ -13,6 +13,8 @@ export interface Stateful {
   reconciling: boolean;
   suspended: boolean;
   deleting: boolean;
+  /** How many of its roots fail, for a Reconciler. */
+  failing?: number | undefined;
 }
 
 export interface State {
@@ -38,12 +40,14 @@ export const PASSING = new Set([
 ]);
 
 /** The state of an object. What the conditions say of an older generation is not yet what is so. */
-export function stateOf({ ready, stalled, reconciling, suspended, deleting }: Stateful): State {
+export function stateOf({ ready, stalled, reconciling, suspended, deleting, failing = 0 }: Stateful): State {
   const { status, message, current, reason } = ready;
   if (deleting) return state(3, 'muted', 'Deleting', 'trash', message);
   if (suspended) return state(4, 'muted', 'Suspended', 'pause', message);
   if (status !== null && !current) return state(2, 'info', 'In progress', 'refresh', 'A change has not been acted on yet.');
   if (stalled) return state(0, 'bad', 'Failed', 'cross-circle', message);
+  // Its Ready is about the module in force, which may be well while what it is for is not.
+  if (failing > 0 && status === 'True') return state(1, 'warn', 'Roots failing', 'alert', `${failing.toLocaleString('en')} of its roots fail.`);
   if (status === 'True' && !reconciling) return state(6, 'ok', 'Ready', 'check-circle', message);
   if (reconciling && (status !== 'False' || PASSING.has(reason))) return state(2, 'info', 'In progress', 'refresh', message);
   if (status === 'False') return state(1, 'warn', 'Not ready', 'alert', message);

@@ -73,14 +73,16 @@ interface ConfirmProps {
   children?: ComponentChildren;
   problem?: Problem | null | undefined;
   busy?: boolean | undefined;
+  /** Whether something else than the name is missing. */
+  disabled?: boolean | undefined;
   onConfirm: () => void;
   onClose: () => void;
 }
 
 /** Asks for a name before something that is hard to take back. */
-export function ConfirmByName({ title, name, verb, variant = 'danger', children, problem, busy, onConfirm, onClose }: ConfirmProps) {
+export function ConfirmByName({ title, name, verb, variant = 'danger', children, problem, busy, disabled = false, onConfirm, onClose }: ConfirmProps) {
   const [typed, setTyped] = useState('');
-  const isRight = typed.trim() === name;
+  const isRight = typed.trim() === name && !disabled;
   return (
     <Dialog
       title={title}

@@ -12,3 +12,8 @@ export const needsLines = (text: string): boolean => text.length > ONE_LINE || t
 export function beginning(text: string, longest = LONGEST): string {
   return text.length <= longest ? text : `${text.slice(0, longest)}… (${(text.length - longest).toLocaleString('en')} more characters)`;
 }
+
+/** The name of many of a kind: WebServer, WebServers. */
+export function pluralOf(kind: string): string {
+  return /[^aeiou]y$/.test(kind) ? `${kind.slice(0, -1)}ies` : /(s|x|ch|sh)$/.test(kind) ? `${kind}es` : `${kind}s`;
+}

@@ -1,6 +1,6 @@
-// Tables and cards for ten thousand objects: only what is on the screen is in the document.
-import { Component, type ComponentChildren } from 'preact';
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+// Tables for ten thousand objects: only what is on the screen is in the document.
+import { Component } from 'preact';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { cellClass, type Column, Heads, type Order, ordered } from './table';
 import { useWindowed } from './windowed';
 
@@ -126,55 +126,4 @@ class VirtualRow<R> extends Component<VirtualRowProps<R>> {
       </tr>
     );
   }
-}
-
-interface VirtualGridProps<R> {
-  label: string;
-  items: readonly R[];
-  itemKey: (item: R) => string;
-  /** The least width of a card, and the height of all. */
-  width: number;
-  height: number;
-  card: (item: R) => ComponentChildren;
-}
-
-const GAP = 12;
-
-/** Cards, as many in a row as there is room for. */
-export function VirtualGrid<R>({ label, items, itemKey, width, height, card }: VirtualGridProps<R>) {
-  const list = useRef<HTMLUListElement>(null);
-  const [columns, setColumns] = useState(1);
-  useEffect(() => {
-    const element = list.current;
-    if (!element) return;
-    const observer = new ResizeObserver(() => setColumns(Math.max(1, Math.floor((element.clientWidth + GAP) / (width + GAP)))));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, [width]);
-  const lines = Math.ceil(items.length / columns);
-  const { first, end } = useWindowed(list, lines, height + GAP);
-  return (
-    <ul ref={list} class="windowed-list" role="list" aria-label={label} style={{ height: `${Math.max(0, lines * (height + GAP) - GAP)}px` }}>
-      {items.slice(first * columns, end * columns).map((item, offset) => {
-        const index = first * columns + offset;
-        const column = index % columns;
-        return (
-          <li
-            key={itemKey(item)}
-            aria-posinset={index + 1}
-            aria-setsize={items.length}
-            style={{
-              position: 'absolute',
-              top: `${Math.floor(index / columns) * (height + GAP)}px`,
-              left: `calc((100% + ${GAP}px) * ${column / columns})`,
-              width: `calc((100% + ${GAP}px) / ${columns} - ${GAP}px)`,
-              height: `${height}px`,
-            }}
-          >
-            {card(item)}
-          </li>
-        );
-      })}
-    </ul>
-  );
 }

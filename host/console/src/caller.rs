@@ -40,6 +40,9 @@ pub const METADATA_OF_ALL: &str = "application/json;as=PartialObjectMetadataList
 /// The form of an object of which the metadata are enough.
 pub const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
+/// The form of a list as kubectl prints it.
+pub const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
+
 /// How many objects the API server is asked for at once.
 pub(crate) const PAGE: u64 = 500;
 

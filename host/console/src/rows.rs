@@ -6,6 +6,7 @@ use pintle_core::{
     conditions::{READY, STALLED},
     object,
     observed::condition_status,
+    view::table::path::Path,
 };
 use pintle_wit::{ConditionStatus, names};
 use schemars::JsonSchema;
@@ -83,26 +84,29 @@ pub struct Ready {
 
 /// The paths of the fields that rows are to have besides their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fields(Vec<String>);
+pub struct Fields(Vec<(String, Option<Path>)>);
 
 impl Fields {
-    /// Reads paths as a client writes them: with commas between them, and dots between the names in them.
+    /// Reads paths as a client writes them: with commas between them, and dots between the names in them. What begins with a dot is the path of
+    /// a printer column.
     ///
     /// # Errors
     /// 400 for more or longer ones than a row has.
     pub fn read(text: Option<&str>) -> Result<Self, Problem> {
-        let paths = text.unwrap_or_default().split(',').filter(|path| !path.is_empty());
-        let fields: Vec<String> = paths.map(str::to_owned).collect();
-        let is_sound = |path: &String| {
-            path.len() <= PATH_BYTES_MAX
+        let field = |path: &str| {
+            let of_column = path.starts_with('.').then(|| Path::read(path)).transpose().ok()?;
+            let is_sound = path.len() <= PATH_BYTES_MAX
                 && path.split('.').count() <= STEPS_MAX
-                && path.split('.').all(|step| !step.is_empty())
+                && (of_column.is_some() || path.split('.').all(|step| !step.is_empty()));
+            is_sound.then(|| (path.to_owned(), of_column))
         };
-        if fields.len() > FIELDS_MAX || !fields.iter().all(is_sound) {
-            return Err(Problem::bad_request(format!(
+        let paths = text.unwrap_or_default().split(',').filter(|path| !path.is_empty());
+        let fields: Option<Vec<_>> = paths.map(field).collect();
+        let fields = fields.filter(|fields| fields.len() <= FIELDS_MAX).ok_or_else(|| {
+            Problem::bad_request(format!(
                 "fields has at most {FIELDS_MAX} paths such as spec.type, each of at most {STEPS_MAX} names and {PATH_BYTES_MAX} bytes"
-            )));
-        }
+            ))
+        })?;
         Ok(Self(fields))
     }
 }
@@ -111,8 +115,9 @@ impl Fields {
 pub fn row(object: &Value, fields: &Fields) -> Row {
     let text = |path: &[&str]| object::text(object, path).unwrap_or_default().to_owned();
     let (mut found, mut cut) = (BTreeMap::new(), Vec::new());
-    for path in &fields.0 {
-        let Some(value) = at(object, path) else { continue };
+    for (path, of_column) in &fields.0 {
+        let value = of_column.as_ref().map_or_else(|| at(object, path), |path| path.find(object));
+        let Some(value) = value else { continue };
         if value.to_string().len() <= VALUE_BYTES_MAX {
             found.insert(path.clone(), value.clone());
         } else {
@@ -229,13 +234,15 @@ mod tests {
 
     #[test]
     fn a_row_has_what_a_list_shows_and_the_fields_that_were_asked_for() {
-        let row = row(&room(), &fields("spec.type,spec.domains.1,metadata.labels.team,spec.large,spec.gone"));
+        let ready = r#".status.conditions[?(@.type=="Ready")].reason"#;
+        let paths = format!("spec.type,spec.domains.1,metadata.labels.team,spec.large,spec.gone,{ready}");
+        let row = row(&room(), &fields(&paths));
         assert_eq!(
             serde_json::to_value(&row).unwrap(),
             json!({"namespace": "n", "name": "a", "uid": "u", "generation": 2, "created": "2026-01-01T00:00:00Z", "deleting": false,
                 "resourceVersion": "7", "labels": {"team": "x"}, "stalled": true, "reconciling": false, "suspended": false,
                 "ready": {"status": "False", "reason": "Waiting", "message": "m", "current": false, "since": "2026-01-02T00:00:00Z"},
-                "fields": {"spec.type": "WebFolder", "spec.domains.1": "b.example", "metadata.labels.team": "x"},
+                "fields": {"spec.type": "WebFolder", "spec.domains.1": "b.example", "metadata.labels.team": "x", ready: "Waiting"},
                 "cut": ["spec.large"]})
         );
     }
@@ -286,7 +293,15 @@ mod tests {
         assert_eq!(fields("a,,b").0.len(), 2);
         let many = vec!["a"; FIELDS_MAX + 1].join(",");
         let deep = vec!["a"; STEPS_MAX + 1].join(".");
-        for wrong in [many, deep, "a".repeat(PATH_BYTES_MAX + 1), ".".into(), "a.".into(), "a..b".into()] {
+        for wrong in [
+            many,
+            deep,
+            "a".repeat(PATH_BYTES_MAX + 1),
+            ".".into(),
+            "a.".into(),
+            "a..b".into(),
+            ".a[*]".into(),
+        ] {
             assert_eq!(Fields::read(Some(&wrong)).unwrap_err().status, 400, "{wrong}");
         }
     }

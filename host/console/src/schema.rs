@@ -1,4 +1,5 @@
-//! The schema of a kind, as forms are made of it: what the API server publishes, with everything that it refers to put in its place.
+//! The schema of a kind, as forms are made of it: what the API server publishes, with everything that it refers to put in its place. And its
+//! printer columns, as lists show them.
 
 use axum::response::Response;
 use http::StatusCode;
@@ -7,12 +8,14 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    caller::Ask,
+    caller::{Ask, Caller, TABLE},
     discovery,
     endpoint::{self, Call, Endpoint},
     objects,
-    place::Resource,
+    place::{Place, Resource},
     problem::Problem,
+    query::Form,
+    rows::Fields,
 };
 
 /// How deep a schema may be, and how many parts it may have when everything is in its place. The largest CRDs have some ten thousand.
@@ -21,6 +24,9 @@ const PARTS_MAX: usize = 100_000;
 
 /// How the API server marks whose schema it is.
 const MARK: &str = "x-kubernetes-group-version-kind";
+
+/// What the API server, and a view, say of a printer column that has no description of its own; then its path.
+const DESCRIBED: &str = "column (in JSONPath format): ";
 
 /// A kind and its schema.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -33,23 +39,77 @@ struct Described {
     namespaced: bool,
     /// Its schema, in the words of OpenAPI 3.0, with Kubernetes' own beside them.
     schema: Map<String, Value>,
+    /// Its printer columns.
+    columns: Vec<Column>,
+}
+
+/// A column of the lists of a kind, as kubectl prints it.
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "PrinterColumn")]
+struct Column {
+    /// Its title.
+    name: String,
+    /// What its values are: `string`, `integer`, `number`, `boolean` or `date`.
+    r#type: String,
+    /// Lists have those of 0.
+    priority: i64,
+    /// The path of its values, as the fields of a list are named.
+    path: String,
 }
 
 /// The endpoints of this file.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     let path = "/api/v1/schema/{group}/{version}/{plural}";
-    vec![Endpoint::get(path, "getSchema", "The schema of a kind", get).gives::<Described>()]
+    let namespace = ("namespace", Form::Text, "One whose objects the caller may list, if not all");
+    let schema = Endpoint::get(path, "getSchema", "The schema and the printer columns of a kind", get);
+    vec![schema.query(&[namespace]).gives::<Described>()]
 }
 
 async fn get(call: Call) -> Result<Response, Problem> {
     let resource = objects::resource(&call)?;
+    let place = Place::within(&resource, call.query.text("namespace"))?;
     let caller = call.caller()?;
     let served = discovery::of_resource(caller, &resource).await?;
     let path = format!("/openapi/v3/apis/{}/{}", resource.group, resource.version);
     let document = caller.ask(Ask::get(path)).await?.json()?;
     let schema = of_kind(&document, &resource, &served.kind)?;
-    let described = Described { resource, kind: served.kind, namespaced: served.namespaced, schema };
+    let place = if served.namespaced { place } else { resource.everywhere() };
+    let columns = columns(caller, &place).await;
+    let described = Described { resource, kind: served.kind, namespaced: served.namespaced, schema, columns };
     endpoint::json(StatusCode::OK, &described)
+}
+
+/// The columns that kubectl prints of a kind, but its name and age, which every list has. Its CRD has them. Where that may not be read, the API
+/// server describes the table of its objects; a column with a description of its own is then left out. Where neither may be read, there is no
+/// list that needs columns.
+async fn columns(caller: &Caller, place: &Place) -> Vec<Column> {
+    let Resource { group, version, plural } = &place.resource;
+    let crd = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}");
+    if let Ok(crd) = caller.ask(Ask::get(crd)).await.and_then(|answer| answer.json()) {
+        let versions = crd.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+        let found = versions.filter(|one| one["name"] == version.as_str());
+        let columns = found.filter_map(|one| one.get("additionalPrinterColumns")?.as_array()).flatten();
+        return columns.filter_map(|column| column_of(column, column["jsonPath"].as_str()?)).collect();
+    }
+    let table = Ask::get(place.path()).with("limit", "1").with("includeObject", "None").accepting(TABLE);
+    let Ok(table) = caller.ask(table).await.and_then(|answer| answer.json()) else { return Vec::new() };
+    let columns = table.get("columnDefinitions").and_then(Value::as_array).into_iter().flatten();
+    let described = |column: &Value| {
+        let (_, path) = column["description"].as_str()?.split_once(DESCRIBED)?;
+        column_of(column, path)
+    };
+    columns.filter_map(described).collect()
+}
+
+/// A column, if lists can follow its path.
+fn column_of(column: &Value, path: &str) -> Option<Column> {
+    let is_shown = path != ".metadata.creationTimestamp"
+        && path.starts_with('.')
+        && !path.contains([',', ';'])
+        && Fields::read(Some(path)).is_ok();
+    let text = |key: &str| column[key].as_str().map(str::to_owned);
+    let priority = column["priority"].as_i64().unwrap_or_default();
+    is_shown.then_some(Column { name: text("name")?, r#type: text("type")?, priority, path: path.to_owned() })
 }
 
 /// Finds the schema of a kind, and puts everything that it refers to in its place.
@@ -118,7 +178,7 @@ fn inlined(schema: &Value, document: &Value, depth: usize, parts: &mut usize) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::{self, ask, request, upstream};
+    use crate::fake::{self, ask, refused, request, upstream};
 
     fn document(schemas: Value) -> Value {
         json!({"components": {"schemas": schemas}})
@@ -134,6 +194,7 @@ mod tests {
             "/apis/a.example/v1" => {
                 (200, json!({"resources": [{"name": "rooms", "kind": "Room", "namespaced": true}]}))
             }
+            path if !path.starts_with("/openapi") => refused(403, "Forbidden", "no"),
             _ => (
                 200,
                 document(json!({
@@ -154,7 +215,7 @@ mod tests {
             (code, described),
             (
                 200,
-                json!({"group": "a.example", "version": "v1", "plural": "rooms", "kind": "Room", "namespaced": true,
+                json!({"group": "a.example", "version": "v1", "plural": "rooms", "kind": "Room", "namespaced": true, "columns": [],
                 "schema": {"type": "object", "properties": {"metadata": {"type": "object"},
                     "spec": {"type": "object", "description": "own", "x-kubernetes-validations": [{"rule": "self.a != ''"}],
                         "properties": {"a": {"type": "string"}}}}}})
@@ -162,6 +223,47 @@ mod tests {
         );
         assert_eq!(log.lock().unwrap()[1].path, "/openapi/v3/apis/a.example/v1");
         assert_eq!(ask(&app, request("GET", "/api/v1/schema/a.example/v1/walls", None)).await.0, 404);
+    }
+
+    #[tokio::test]
+    async fn the_columns_are_those_of_the_crd_or_else_of_the_table_of_a_namespace() {
+        let crd = json!({"spec": {"versions": [
+            {"name": "v0", "additionalPrinterColumns": [{"name": "Old", "type": "string", "jsonPath": ".spec.old"}]},
+            {"name": "v1", "additionalPrinterColumns": [
+                {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "description": "How large"},
+                {"name": "Ready", "type": "string", "priority": 1, "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"},
+                {"name": "All", "type": "string", "jsonPath": ".spec.list[*]"},
+                {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]}]}});
+        let definition = |name: &str, description: &str| json!({"name": name, "type": "string", "format": "", "priority": 0, "description": description});
+        let table = json!({"columnDefinitions": [
+            definition("Name", "Name must be unique within a namespace."),
+            definition("Size", "How large"),
+            definition("Phase", "Custom resource definition column (in JSONPath format): .status.phase"),
+            definition("Age", "Custom resource definition column (in JSONPath format): .metadata.creationTimestamp")]});
+        let of_crd = json!([{"name": "Size", "type": "integer", "priority": 0, "path": ".spec.size"},
+            {"name": "Ready", "type": "string", "priority": 1, "path": ".status.conditions[?(@.type==\"Ready\")].status"}]);
+        let of_table = json!([{"name": "Phase", "type": "string", "priority": 0, "path": ".status.phase"}]);
+        for (may_read, namespace, expected) in
+            [(true, None, of_crd), (false, Some("blog"), of_table), (false, None, json!([]))]
+        {
+            let (crd, table) = (crd.clone(), table.clone());
+            let (client, _) = upstream(move |asked| match asked.path.split('?').next().unwrap() {
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/rooms.a.example" if may_read => {
+                    (200, crd.clone())
+                }
+                "/apis/a.example/v1/namespaces/blog/rooms" if asked.header("accept") == Some(TABLE) => {
+                    (200, table.clone())
+                }
+                _ => refused(403, "Forbidden", "no"),
+            });
+            let caller = Caller::of_kubeconfig(client, fake::memory());
+            let place = Place::within(&Resource::new("a.example", "v1", "rooms"), namespace).unwrap();
+            assert_eq!(
+                serde_json::to_value(columns(&caller, &place).await).unwrap(),
+                expected,
+                "{namespace:?}"
+            );
+        }
     }
 
     #[test]

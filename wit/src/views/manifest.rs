@@ -136,7 +136,7 @@ pub struct Column {
     pub name: String,
     /// The type of its cells.
     pub r#type: ColumnType,
-    /// The path of the field that it shows, of names and indexes: `.spec.weights[0]`.
+    /// The path of the field that it shows, of names, indexes and filters: `.spec.weights[0]`, `.status.conditions[?(@.type=="Ready")].status`.
     pub json_path: String,
     /// For people.
     #[serde(default, skip_serializing_if = "String::is_empty")]

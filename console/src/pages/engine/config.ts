@@ -1,7 +1,7 @@
 // The config of a Reconciler as it is edited: what a patch has to say, and where a refusal belongs.
 import type { Json } from '../../api/generated';
-import { isObject, mergePatch, parsePath } from '../../forms/path';
-import type { JsonSchema } from '../../lib/kubernetes';
+import { isEqual, isObject, mergePatch, parsePath } from '../../forms/path';
+import type { JsonSchema, ReconcilerStatus } from '../../lib/kubernetes';
 
 /** The schema that a module declares for its config, as forms read it. As in a CRD, a keyword that is null counts as absent. */
 export function formSchema(schema: Json | undefined): JsonSchema | null {
@@ -23,6 +23,12 @@ export function swapPatch(spec: { module: string; config?: Json }, wanted: { mod
     if (change !== undefined) patch.config = change as Json;
   }
   return { spec: patch };
+}
+
+/** The module and config before those that are active: the last of the history that are others. */
+export function beforeActive({ active, history = [] }: ReconcilerStatus): NonNullable<ReconcilerStatus['history']>[number] | undefined {
+  const others = history.filter(({ module, config }) => module !== active?.module || !isEqual(configOf(config), configOf(active.config)));
+  return others.sort((one, other) => (other.since ?? '').localeCompare(one.since ?? ''))[0];
 }
 
 /** The path inside the config of a field that the server names: `spec.config.hosts[0].name`. Null where it is another field. */

@@ -1,11 +1,12 @@
 // The engine at a glance: what leads, how each Reconciler's roots are, which roots need somebody, and what happened last.
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { call } from '../../api/call';
 import type { Host, Json, Kind, Row } from '../../api/generated';
 import { asProblem, type Problem } from '../../lib/api';
 import { useEvents } from '../../lib/events';
 import { kinds, rootHref } from '../../lib/kinds';
-import { MODULES, RECONCILER_FIELDS, RECONCILERS, rows, useRows } from '../../lib/store';
+import { namespaceShown } from '../../lib/namespace';
+import { MODULES, RECONCILER_FIELDS, RECONCILERS, useRows, useRowsOf } from '../../lib/store';
 import { href } from '../../lib/router';
 import { stream } from '../../lib/stream';
 import { Age } from '../../ui/age';
@@ -16,7 +17,7 @@ import { Status } from '../../ui/status';
 import { type Column, Table } from '../../ui/table';
 import { EventList } from './events-list';
 import { reconcilerPage } from './paths';
-import { COLUMNS } from './reconciler-columns';
+import { COLUMNS, withRoots } from './reconciler-columns';
 import { number } from './shared';
 
 const count = (value: Json | undefined): number => number(value) ?? 0;
@@ -68,17 +69,6 @@ function Leader() {
   );
 }
 
-/** The rows of several kinds at once, live while the page is open. */
-function useKindRows(wanted: readonly Kind[]) {
-  const key = wanted.map(({ group, version, plural }) => `${group}/${version}/${plural}`).join(' ');
-  const lists = useMemo(() => wanted.map((kind) => ({ kind, list: rows(kind) })), [key]);
-  useEffect(() => {
-    const stops = lists.map(({ list }) => list.retain());
-    return () => stops.forEach((stop) => stop());
-  }, [lists]);
-  return lists;
-}
-
 interface Failing {
   kind: Kind;
   row: Row;
@@ -111,9 +101,11 @@ const FAILING_COLUMNS: Column<Failing>[] = [
 
 function FailingRoots({ of }: { of: Row[] }) {
   const wanted = (kinds.value?.items ?? []).filter((kind) => of.some(({ fields }) => fields['spec.for.kind'] === kind.kind && fields['spec.for.apiVersion'] === `${kind.group}/${kind.version}`));
-  const lists = useKindRows(wanted);
+  const lists = useRowsOf(wanted, { namespace: namespaceShown() || undefined });
   const { shown, total } = worstOf(lists.map(({ kind, list }) => ({ kind, rows: list.rows.value })), MOST_FAILING);
   const isLoading = lists.some(({ list }) => list.state.value === 'loading') || kinds.value === null;
+  const unseen = lists.flatMap(({ list }) => (list.state.value === 'failed' && list.problem.value ? [list.problem.value] : []));
+  if (total === 0 && unseen.length > 0) return <>{unseen.map((problem) => <ProblemView key={problem.detail} problem={problem} />)}</>;
   if (total === 0 && isLoading) return <Skeleton lines={4} />;
   if (total === 0) return <Notice tone="ok">No root is failing any more.</Notice>;
   return (
@@ -143,7 +135,7 @@ export function Overview() {
   const list = reconcilers.rows.value;
   const sum = list.map(countsOf).reduce((all, one) => ({ total: all.total + one.total, ready: all.ready + one.ready, failing: all.failing + one.failing }), { total: 0, ready: 0, failing: 0 });
   const failing = list.filter((row) => countsOf(row).failing > 0);
-  const unwell = list.filter((row) => stateOf(row).rank <= 1).length;
+  const unwell = list.filter((row) => stateOf(withRoots(row)).rank <= 1).length;
   const isLoading = reconcilers.state.value === 'loading' && list.length === 0;
   const problem = reconcilers.state.value === 'failed' ? reconcilers.problem.value : null;
   return (
@@ -152,10 +144,10 @@ export function Overview() {
       {problem && <ProblemView problem={problem} />}
       {!problem && (
         <div class="counts">
-          <Count name={unwell === 0 ? 'Reconcilers' : `Reconcilers, ${unwell} not ready`} value={isLoading ? '…' : list.length} tone={unwell > 0 ? 'warn' : undefined} icon={unwell > 0 ? 'alert' : undefined} href={href('/engine/reconcilers')} />
+          <Count name={unwell === 0 ? 'Reconcilers' : `Reconcilers, ${unwell} not as they should be`} value={isLoading ? '…' : list.length} tone={unwell > 0 ? 'warn' : undefined} icon={unwell > 0 ? 'alert' : undefined} href={href('/engine/reconcilers')} />
           <Count name="Roots ready" value={isLoading ? '…' : sum.ready} icon="check-circle" tone={sum.ready > 0 ? 'ok' : undefined} />
           <Count name="Roots failing" value={isLoading ? '…' : sum.failing} tone={sum.failing > 0 ? 'bad' : undefined} icon={sum.failing > 0 ? 'cross-circle' : 'check'} />
-          <Count name="Modules" value={modules.state.value === 'loading' ? '…' : modules.rows.value.length} href={href('/engine/modules')} />
+          <Count name="Modules" value={modules.state.value === 'loading' ? '…' : modules.state.value === 'failed' ? '-' : modules.rows.value.length} href={href('/engine/modules')} />
         </div>
       )}
       <div class="overview">

@@ -16,6 +16,11 @@ export function planPage(name: string, module?: string): string {
   return `${reconcilerPage(name)}/plan${module === undefined ? '' : `?module=${part(module)}`}`;
 }
 
+/** The page that plans to make the module before active again. */
+export function undoPage(name: string): string {
+  return `${reconcilerPage(name)}/plan?undo=true`;
+}
+
 export function modulePage(name: string): string {
   return `${MODULES_PAGE}?name=${part(name)}`;
 }

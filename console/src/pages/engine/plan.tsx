@@ -11,7 +11,10 @@ import { Field } from '../../ui/field';
 import { Select, Switch, TextInput } from '../../ui/inputs';
 import { Card, Page, PageHead } from '../../ui/layout';
 import { statefulOf } from '../../ui/conditions';
+import { isEqual } from '../../forms/path';
+import { beforeActive, configOf } from './config';
 import { ConfigEditor, type EditedConfig, useConfigText } from './config-editor';
+import { Config } from './config-view';
 import { manifestIn } from './manifest';
 import { ManifestChanges } from './manifest-view';
 import { candidates, MODULE_FIELDS } from './modules-of';
@@ -44,9 +47,12 @@ function Planner({ object }: { object: K8sObject }) {
   const status = (object.status ?? {}) as unknown as ReconcilerStatus;
   const inForce = status.active?.module ?? spec.module;
   const modules = useRows(MODULES, { fields: MODULE_FIELDS });
-  const [module, setModule] = useState(() => queryOf('module') || spec.module);
+  const undone = queryOf('undo') ? beforeActive(status) : undefined;
+  const [module, setModule] = useState(() => undone?.module ?? (queryOf('module') || spec.module));
   const [scope, setScope] = useState<Scope>({ namespace: '', labelSelector: '', server: false });
   const config = useConfigText(spec.config);
+  // The module before comes back with the config that it had.
+  const edited: EditedConfig = undone ? { isEdited: !isEqual(configOf(undone.config), configOf(spec.config)), value: configOf(undone.config), problems: [] } : config.edited;
   const run = useMemo(() => new PlanRun(), []);
   const [planned, setPlanned] = useState<Planned | null>(null);
   useEffect(() => () => run.forget(), []);
@@ -56,12 +62,12 @@ function Planner({ object }: { object: K8sObject }) {
   const choose = (chosen: string) => {
     setModule(chosen);
     run.forget();
-    setQuery({ module: chosen });
+    setQuery({ module: chosen, undo: null });
   };
   const plan = () => {
-    if (isRunning || config.edited.problems.length > 0) return;
-    setPlanned({ module, config: config.edited, object });
-    void run.start(name, askedOf(inForce, module, config.edited, scope));
+    if (isRunning || edited.problems.length > 0) return;
+    setPlanned({ module, config: edited, object });
+    void run.start(name, askedOf(inForce, module, edited, scope));
   };
   useAction({ id: 'plan-run', title: `Plan ${module} on ${name}`, group: 'Plan', run: plan });
 
@@ -70,12 +76,12 @@ function Planner({ object }: { object: K8sObject }) {
   const active = useObject(MODULES, null, inForce).object.value;
   const [after, before] = [manifestIn(chosen?.status?.manifest), manifestIn(active?.status?.manifest)];
   const isNotReady = chosen && statefulOf(chosen).ready.status !== 'True';
-  const isSame = module === inForce && !config.edited.isEdited;
+  const isSame = module === inForce && !edited.isEdited;
 
   return (
     <Page>
       <PageHead
-        title="Plan a swap"
+        title={undone ? 'Undo a swap' : 'Plan a swap'}
         subtitle={<>What would change of {count(status.roots?.total ?? 0, spec.for.kind, `${spec.for.kind}s`)}, were another module or config in force. Nothing is written.</>}
         breadcrumbs={[{ label: 'Engine', href: '/console/engine' }, { label: 'Reconcilers', href: RECONCILERS_PAGE }, { label: name, href: reconcilerPage(name) }]}
       />
@@ -95,10 +101,12 @@ function Planner({ object }: { object: K8sObject }) {
               <ManifestChanges before={before} after={after} grants={spec.grants} />
               <ScopeFields scope={scope} onChange={setScope} />
             </div>
-            <ConfigEditor config={config} current={spec.config} manifest={after} problem={state.phase === 'failed' ? state.problem : null} onSubmit={plan} />
+            {undone ? (
+              <Field label="Config" group help={`The one with which ${undone.module} was active.`}><Config value={undone.config} /></Field>
+            ) : <ConfigEditor config={config} current={spec.config} manifest={after} problem={state.phase === 'failed' ? state.problem : null} onSubmit={plan} />}
           </div>
           <div class="toolbar">
-            <Button type="submit" variant={state.phase === 'done' ? 'plain' : 'primary'} icon="eye" busy={isRunning} disabled={config.edited.problems.length > 0}>{state.phase === 'idle' ? 'Plan' : 'Plan again'}</Button>
+            <Button type="submit" variant={state.phase === 'done' ? 'plain' : 'primary'} icon="eye" busy={isRunning} disabled={edited.problems.length > 0}>{state.phase === 'idle' ? 'Plan' : 'Plan again'}</Button>
             {isRunning && <Button icon="cross" onClick={() => run.cancel()}>Cancel</Button>}
             <LinkButton variant="quiet" href={reconcilerPage(name)}>Back</LinkButton>
           </div>

@@ -20,7 +20,8 @@ import { beginning } from '../../ui/text';
 import { toast, toastProblem } from '../../ui/toast';
 import { YamlView } from '../../ui/yaml';
 import { Config } from './config-view';
-import { planPage, RECONCILERS_PAGE } from './paths';
+import { beforeActive } from './config';
+import { planPage, RECONCILERS_PAGE, undoPage } from './paths';
 import { Roots } from './roots-table';
 import { Missing, ModuleRef, Tags } from './shared';
 import { count, grantLines } from './words';
@@ -118,12 +119,15 @@ function Actions({ name, spec, status }: { name: string; spec: ReconcilerSpec; s
   const [asks, setAsks] = useState(false);
   const { run: resume, busy } = useAct(() => setSuspended(name, false).catch(toastProblem));
   const isSuspended = spec.suspend === true;
+  const before = beforeActive(status);
   useAction({ id: 'reconciler-plan', title: `Plan a swap of ${name}`, key: 'p', group: 'Reconciler', run: () => navigate(planPage(name)) });
   useAction({ id: 'reconciler-suspend', title: isSuspended ? `Resume ${name}` : `Suspend ${name}`, group: 'Reconciler', run: () => (isSuspended ? resume() : setAsks(true)), when: can.value === true });
+  useAction({ id: 'reconciler-undo', title: `Undo the last swap of ${name}`, group: 'Reconciler', run: () => navigate(undoPage(name)), when: before !== undefined });
   const why = can.value === false ? 'You may not change this Reconciler.' : undefined;
   return (
     <>
       {isSuspended ? <Button icon="play" busy={busy} disabled={can.value !== true} title={why} onClick={resume}>Resume</Button> : <Button icon="pause" disabled={can.value !== true} title={why} onClick={() => setAsks(true)}>Suspend</Button>}
+      {before && <LinkButton icon="refresh" href={undoPage(name)}>Undo</LinkButton>}
       <LinkButton variant="primary" icon="swap" href={planPage(name)}>Plan a swap</LinkButton>
       {asks && <SuspendDialog name={name} total={status.roots?.total ?? 0} onClose={() => setAsks(false)} />}
     </>
@@ -146,7 +150,7 @@ function Reconciler({ object }: { object: K8sObject }) {
     <Page>
       <PageHead
         title={name}
-        beside={<Status pill row={statefulOf(object)} />}
+        beside={<Status pill row={{ ...statefulOf(object), failing: status.roots?.failing }} />}
         subtitle={<>Reconciles every {spec.for.kind} <span class="nowrap">({spec.for.apiVersion})</span></>}
         breadcrumbs={[{ label: 'Engine', href: '/console/engine' }, { label: 'Reconcilers', href: RECONCILERS_PAGE }]}
         actions={<Actions name={name} spec={spec} status={status} />}

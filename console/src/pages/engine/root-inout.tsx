@@ -1,9 +1,6 @@
 // What a root's logic is given and what it answers, made again from what is live; and each child as it is wanted and as it is.
-import { useMemo, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { Inspected, InspectedChild, Kind } from '../../api/generated';
-import { covered } from '../../forms/layout';
-import { layoutOf } from '../../forms/layouts';
-import { get, set } from '../../forms/path';
 import { useRead } from '../../lib/read';
 import { MODULES, useRows } from '../../lib/store';
 import { Age } from '../../ui/age';
@@ -47,13 +44,9 @@ function InspectedOf({ child, whole }: { child: InspectedChild; whole: boolean }
   );
 }
 
-function Found({ value, kind, lastDigest }: { value: Inspected; kind: Kind; lastDigest: string | undefined }) {
+function Found({ value, lastDigest }: { value: Inspected; lastDigest: string | undefined }) {
   const [look, setLook] = useState('diff');
   const { module, failure, unknown, ready, children } = value;
-  const request = useMemo(() => {
-    const root = get(value.request, ['object']);
-    return root === undefined ? value.request : set(value.request, ['object'], covered(root, layoutOf(kind, kind.kind)));
-  }, [value.request, kind.group, kind.plural]);
   return (
     <>
       {lastDigest && lastDigest !== module.digest && (
@@ -67,7 +60,7 @@ function Found({ value, kind, lastDigest }: { value: Inspected; kind: Kind; last
       {value.secretsReplaced && <Notice tone="info">Of Secrets only the keys are shown. Their values are replaced.</Notice>}
       {ready?.status && <p>With this answer the root is <strong>{ready.status === 'True' ? 'ready' : 'not ready'}</strong>{ready.message && <>: {ready.message}</>}</p>}
       <div class="halves">
-        <Section title="Request">{value.request === null ? <p class="muted">There is no request.</p> : <YamlView value={request} label="Request as YAML" max="520px" />}</Section>
+        <Section title="Request">{value.request === null ? <p class="muted">There is no request.</p> : <YamlView value={value.request} label="Request as YAML" max="520px" />}</Section>
         <Section title="Answer">{value.answer === null ? <p class="muted">There is no answer.</p> : <YamlView value={value.answer} label="Answer as YAML" max="520px" />}</Section>
       </div>
       {children.length > 0 && (
@@ -109,7 +102,7 @@ export function InOut({ kind, namespace, name, version, lastDigest }: InOutProps
           {problem.status === 403 && <p class="muted">Whoever wants to see request and answer needs <code>get</code> on the Reconciler, whose config is part of the request; and to read the module, the Role <code>pintle-module-reader</code>.</p>}
         </>
       )}
-      {value ? <Found value={value} kind={kind} lastDigest={lastDigest} /> : !problem && <Skeleton lines={10} label="Computing request and answer" />}
+      {value ? <Found value={value} lastDigest={lastDigest} /> : !problem && <Skeleton lines={10} label="Computing request and answer" />}
     </div>
   );
 }

@@ -1,8 +1,7 @@
 // Any root: how it is and what is in the way, the children it has, and what its logic is given and answers.
 import { useMemo, useState } from 'preact/hooks';
 import type { Kind } from '../../api/generated';
-import { covered } from '../../forms/layout';
-import { layoutOf } from '../../forms/layouts';
+import { covered } from '../../forms/model';
 import { isObject } from '../../forms/path';
 import { useObjectEvents } from '../../lib/events';
 import type { K8sObject } from '../../lib/kubernetes';
@@ -18,6 +17,7 @@ import { statefulOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { Tabs } from '../../ui/tabs';
 import { YamlView } from '../../ui/yaml';
+import { useSchema } from '../systems/system';
 import { EventsOf } from './events-list';
 import { kindAt } from './modules-of';
 import { ENGINE_PAGE, reconcilerPage } from './paths';
@@ -37,7 +37,6 @@ const TABS = ['overview', 'inout', 'events', 'yaml'] as const;
 function Root({ object, kind }: { object: K8sObject; kind: Kind }) {
   const { name, namespace = null, resourceVersion } = object.metadata;
   const events = useObjectEvents(kind, namespace, name);
-  const shown = useMemo(() => covered(object, layoutOf(kind, kind.kind)), [object, kind.group, kind.plural]);
   const [tab, setTab] = useState<string>(() => TABS.find((one) => one === queryOf('tab')) ?? 'overview');
   const hasWarnings = events.events?.some(({ type }) => type === 'Warning') ?? false;
   const choose = (chosen: string) => {
@@ -73,10 +72,18 @@ function Root({ object, kind }: { object: K8sObject; kind: Kind }) {
         )}
         {tab === 'inout' && <InOut kind={kind} namespace={namespace} name={name} version={resourceVersion} lastDigest={lastDigest(object)} />}
         {tab === 'events' && <EventsOf {...events} />}
-        {tab === 'yaml' && <YamlView value={shown} />}
+        {tab === 'yaml' && <Yaml object={object} kind={kind} />}
       </Tabs>
     </Page>
   );
+}
+
+/** The object as it is, without what nobody should read over a shoulder, which its schema tells. */
+function Yaml({ object, kind }: { object: K8sObject; kind: Kind }) {
+  const { value, problem, retry } = useSchema(kind);
+  const shown = useMemo(() => value && covered(object, value.schema), [object, value]);
+  if (problem && !value) return <ProblemView problem={problem} retry={retry} />;
+  return shown ? <YamlView value={shown} /> : <Skeleton lines={8} />;
 }
 
 function crumbsOf({ kind, reconcilers }: Kind): Crumb[] {

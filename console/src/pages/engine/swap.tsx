@@ -9,12 +9,13 @@ import { RECONCILERS } from '../../lib/store';
 import { Button } from '../../ui/button';
 import { ConfirmByName } from '../../ui/dialog';
 import { Notice } from '../../ui/feedback';
+import { Switch } from '../../ui/inputs';
 import { toast } from '../../ui/toast';
 import { swapPatch } from './config';
 import type { EditedConfig } from './config-editor';
 import { reconcilerPage } from './paths';
-import { consequence, newlyFailing, type PlanState } from './plan-run';
-import { listed } from './words';
+import { consequence, disruption, type Named, newlyFailing, type PlanState } from './plan-run';
+import { count, listed } from './words';
 
 export interface Planned {
   module: string;
@@ -23,17 +24,32 @@ export interface Planned {
   object: K8sObject;
 }
 
+/** What is taken away, by name. */
+function Taken({ title, taken: { count, names } }: { title: string; taken: Named }) {
+  if (count === 0) return null;
+  return (
+    <Notice tone="warn" title={title}>
+      <ul>
+        {names.map((name) => <li key={name}>{name}</li>)}
+        {count > names.length && <li>and {(count - names.length).toLocaleString('en')} more</li>}
+      </ul>
+    </Notice>
+  );
+}
+
 export function SwapBar({ object, planned, state }: { object: K8sObject; planned: Planned; state: PlanState }) {
   const name = object.metadata.name;
   const spec = (object.spec ?? {}) as unknown as ReconcilerSpec;
   const can = useCan({ verb: 'patch', group: RECONCILERS.group, resource: RECONCILERS.plural, name });
   const [asks, setAsks] = useState(false);
+  const [isForced, force] = useState(false);
   const { config } = planned;
   const patch = swapPatch({ module: spec.module, ...(spec.config === undefined ? {} : { config: spec.config }) }, { module: planned.module, isEdited: config.isEdited, ...(config.value === undefined ? {} : { config: config.value }) });
   const isNothing = Object.keys(patch.spec).length === 0;
   const { generation } = planned.object.metadata;
   const isPart = Boolean(state.asked?.namespace || state.asked?.labelSelector || state.asked?.root);
   const fails = newlyFailing(state);
+  const { deleted, restarted } = disruption(state);
 
   const { run, busy, problem } = useAct(async () => {
     await patchSeen(RECONCILERS, planned.object, patch, (now) => now.metadata.generation === generation);
@@ -51,8 +67,11 @@ export function SwapBar({ object, planned, state }: { object: K8sObject; planned
       </div>
       <Button variant={fails > 0 ? 'danger' : 'primary'} icon="swap" disabled={can.value !== true} title={can.value === false ? 'You may not change this Reconciler.' : undefined} onClick={() => setAsks(true)}>Swap</Button>
       {asks && (
-        <ConfirmByName title={`Swap ${name} to ${planned.module}?`} name={name} verb="Swap" variant={fails > 0 ? 'danger' : 'primary'} busy={busy} problem={problem} onConfirm={run} onClose={() => setAsks(false)}>
+        <ConfirmByName title={`Swap ${name} to ${planned.module}?`} name={name} verb="Swap" variant={fails > 0 ? 'danger' : 'primary'} busy={busy} disabled={fails > 0 && !isForced} problem={problem} onConfirm={run} onClose={() => setAsks(false)}>
           <p>{consequence(state)}</p>
+          <Taken title={`It deletes ${count(deleted.count, 'object')}`} taken={deleted} />
+          <Taken title={`It replaces all Pods of ${count(restarted.count, 'workload')}`} taken={restarted} />
+          {fails > 0 && <Switch checked={isForced} onChange={force}>Swap although {count(fails, 'root')} would newly fail</Switch>}
           {isPart && <Notice tone="warn">The plan was about some of the roots. The swap is about all of them.</Notice>}
           {state.summary && state.summary.newKinds.length > 0 && <Notice tone="warn">It needs rights that the host does not have yet: {listed(state.summary.newKinds.map(({ kind }) => kind))}.</Notice>}
         </ConfirmByName>

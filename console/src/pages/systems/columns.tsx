@@ -1,29 +1,75 @@
-// The columns of a list of objects: what every object has, and what is worth a column of its kind's own fields.
-import type { Json, Row } from '../../api/generated';
+// The columns of a list of objects: what every object has, and the printer columns of its kind, as kubectl shows them.
+import type { Json, PrinterColumn, Row } from '../../api/generated';
 import { isDeprecated, labelOf, shown } from '../../forms/model';
+import { isObject } from '../../forms/path';
 import type { JsonSchema } from '../../lib/kubernetes';
-import { isDarkroom, pageOf } from '../../lib/paths';
+import { pageOf } from '../../lib/paths';
 import { Age } from '../../ui/age';
 import { stateOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import type { Column } from '../../ui/table';
-import { Domains, TypeOf } from './parts';
-import type { System } from './system';
+import type { Schema, System } from './system';
 
-/** How many of a kind's own fields stand in its list. */
+/** How many fields stand in the list of a kind without printer columns. */
 const MOST_OWN = 4;
+/** So many fields stand among the details. */
+const MOST_FACTS = 32;
+
+type Way = 'single' | 'list';
+
+const isOf = (way: Way, field: JsonSchema): boolean => (way === 'single'
+  ? ['string', 'integer', 'number', 'boolean'].includes(field.type ?? '') || field['x-kubernetes-int-or-string'] === true
+  : field.type === 'array' && field.items?.type === 'string') && !isDeprecated(field) && field.format !== 'password';
+
+/** The paths of the members of a part that are of a sort, those that must be given first. */
+function members(schema: JsonSchema, part: 'spec' | 'status', way: Way): string[] {
+  const { properties = {}, required = [] } = schema.properties?.[part] ?? {};
+  const found = Object.keys(properties).filter((key) => isOf(way, properties[key] ?? {}) && !(part === 'status' && (key === 'observedGeneration' || /hash|selector|digest/i.test(key))));
+  return [...required.filter((key) => found.includes(key)), ...found.filter((key) => !required.includes(key))].map((key) => `${part}.${key}`);
+}
 
 /** The fields of a kind that fit into a column: single values, those that must be given first. */
 export function obviousFields(schema: JsonSchema): string[] {
-  const single = (field: JsonSchema) => (['string', 'integer', 'number', 'boolean'].includes(field.type ?? '') || field['x-kubernetes-int-or-string'] === true) && !isDeprecated(field);
-  const { properties = {}, required = [] } = schema.properties?.spec ?? {};
-  const spec = Object.entries(properties).filter(([, field]) => single(field)).map(([key]) => key);
-  const first = [...spec.filter((key) => required.includes(key)), ...spec.filter((key) => !required.includes(key))].slice(0, MOST_OWN - 1);
-  const status = Object.entries(schema.properties?.status?.properties ?? {}).filter(([key, field]) => single(field) && key !== 'observedGeneration' && !first.includes(key) && !/hash|selector|digest/i.test(key)).map(([key]) => key);
-  return [...first.map((key) => `spec.${key}`), ...status.slice(0, MOST_OWN - first.length).map((key) => `status.${key}`)];
+  const first = members(schema, 'spec', 'single').slice(0, MOST_OWN - 1);
+  const status = members(schema, 'status', 'single').filter((path) => !first.includes(path.replace('status.', 'spec.')));
+  return [...first, ...status.slice(0, MOST_OWN - first.length)];
 }
 
-export const DARKROOM_FIELDS = ['spec.source.type', 'spec.source.baseUrl', 'spec.source.bucket', 'spec.version', 'spec.subDomains', 'status.domains'];
+const columnOf = (path: string): PrinterColumn => ({ name: labelOf(path.split('.').at(-1) ?? path), type: '', priority: 0, path: `.${path}` });
+
+/** What a list shows of a kind: its printer columns as kubectl does; without any, the fields that fit. */
+export function listColumns({ columns, schema }: Pick<Schema, 'columns' | 'schema'>): PrinterColumn[] {
+  return columns.length > 0 ? columns.filter(({ priority }) => priority === 0) : obviousFields(schema).map(columnOf);
+}
+
+/** What the page of an object shows: all printer columns, and the other fields of which a line is enough. */
+export function factColumns({ columns, schema }: Pick<Schema, 'columns' | 'schema'>): PrinterColumn[] {
+  const fields = (['spec', 'status'] as const).flatMap((part) => (['single', 'list'] as const).flatMap((way) => members(schema, part, way)));
+  const others = fields.map(columnOf).filter(({ path }) => !columns.some((column) => column.path === path));
+  return [...columns, ...others].slice(0, MOST_FACTS);
+}
+
+const STEP = /^(?:\.((?:\\.|[^.[\\])+)|\[(\d+)\]|\[\?\(@\.([^.=\s]+)\s*==\s*(["'])(.*?)\4\)\])/;
+
+/** What stands at the path of a printer column: names, indexes, and the first item of which a field is a text. */
+export function atColumn(object: unknown, path: string): Json | undefined {
+  let at: unknown = object;
+  for (let rest = path; rest !== '';) {
+    const step = STEP.exec(rest);
+    if (!step) return undefined;
+    const [whole, name, index, field = '', , text] = step;
+    if (name !== undefined) at = isObject(at) ? at[name.replace(/\\(.)/g, '$1')] : undefined;
+    else if (!Array.isArray(at)) return undefined;
+    else at = index === undefined ? at.find((item) => isObject(item) && item[field] === text) : (at[Number(index)] as unknown);
+    rest = rest.slice(whole.length);
+  }
+  return at as Json | undefined;
+}
+
+/** A value in a line. */
+export function printed(value: Json): string {
+  return shown(value) ?? (Array.isArray(value) && value.every((item) => typeof item === 'string') ? value.join(', ') : JSON.stringify(value));
+}
 
 /** Names are lower-case ASCII: comparing them as they are is many times faster than by a language's rules, which ten thousand rows would feel. */
 const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
@@ -39,34 +85,22 @@ function byValue(path: string) {
   };
 }
 
-function Value({ value }: { value: Json | undefined }) {
-  const text = value === undefined ? undefined : (shown(value) ?? JSON.stringify(value));
-  return text === undefined ? <span class="muted">-</span> : <span title={text}>{text}</span>;
+/** What a column shows of its object. */
+function Value({ type, value }: { type: string; value: Json | undefined }) {
+  if (value === undefined || value === null) return <span class="muted">-</span>;
+  if (type === 'date') return <Age time={shown(value)} />;
+  return <span title={printed(value)}>{printed(value)}</span>;
 }
 
-const common = (system: System): { name: Column<Row>; state: Column<Row>; namespace: Column<Row>[]; age: Column<Row> } => ({
-  name: { key: 'name', title: 'Name', cell: (row) => <a href={pageOf(system, row.namespace, row.name)} title={row.name}>{row.name}</a>, sort: byText(({ name }) => name) },
-  state: { key: 'state', title: 'State', width: '128px', cell: (row) => <Status row={row} />, sort: (one, other) => stateOf(one).rank - stateOf(other).rank },
-  namespace: system.namespaced ? [{ key: 'namespace', title: 'Namespace', priority: 2, cell: ({ namespace }) => namespace, sort: byText(({ namespace }) => namespace ?? '') }] : [],
-  age: { key: 'age', title: 'Age', width: '72px', priority: 2, end: true, cell: ({ created }) => <Age time={created} />, sort: (one, other) => compare(other.created, one.created) },
-});
-
 /** The columns of a system's list, and the fields that they need. */
-export function columnsOf(system: System, schema: JsonSchema | undefined): { columns: Column<Row>[]; fields: string[] } {
-  const { name, state, namespace, age } = common(system);
-  if (isDarkroom(system)) {
-    const columns: Column<Row>[] = [
-      name, state, ...namespace,
-      { key: 'type', title: 'Type', width: '128px', priority: 2, cell: (row) => <TypeOf type={row.fields['spec.source.type']} />, sort: byValue('spec.source.type') },
-      { key: 'domains', title: 'Domains', width: '28%', priority: 3, cell: (row) => <Domains domains={row.fields['status.domains']} most={1} /> },
-      { key: 'version', title: 'Version', width: '84px', priority: 3, cell: (row) => <Value value={row.fields['spec.version']} />, sort: byValue('spec.version') },
-      age,
-    ];
-    return { columns, fields: DARKROOM_FIELDS };
-  }
-  const fields = schema ? obviousFields(schema) : [];
-  const own = fields.map((path, at): Column<Row> => ({
-    key: path, title: labelOf(path.split('.').at(-1) ?? path), priority: at === 0 ? 2 : 3, cell: (row) => <Value value={row.fields[path]} />, sort: byValue(path),
-  }));
-  return { columns: [name, state, ...namespace, ...own, age], fields };
+export function columnsOf(system: System, schema: Schema): { columns: Column<Row>[]; fields: string[] } {
+  const own = listColumns(schema);
+  const columns: Column<Row>[] = [
+    { key: 'name', title: 'Name', cell: (row) => <a href={pageOf(system, row.namespace, row.name)} title={row.name}>{row.name}</a>, sort: byText(({ name }) => name) },
+    { key: 'state', title: 'State', width: '128px', cell: (row) => <Status row={row} />, sort: (one, other) => stateOf(one).rank - stateOf(other).rank },
+    ...(system.namespaced ? [{ key: 'namespace', title: 'Namespace', priority: 2 as const, cell: ({ namespace }: Row) => namespace, sort: byText(({ namespace }) => namespace ?? '') }] : []),
+    ...own.map(({ name, type, path }, at): Column<Row> => ({ key: path, title: name, priority: at === 0 ? 2 : 3, cell: (row) => <Value type={type} value={row.fields[path]} />, sort: byValue(path) })),
+    { key: 'age', title: 'Age', width: '72px', priority: 2, end: true, cell: ({ created }) => <Age time={created} />, sort: (one, other) => compare(other.created, one.created) },
+  ];
+  return { columns, fields: own.map(({ path }) => path) };
 }

@@ -1,25 +1,26 @@
-// The first page: how the sources are, what needs somebody, and the other systems.
+// The first page: how the objects of all systems are, and what needs somebody.
 import { useMemo } from 'preact/hooks';
-import type { Row } from '../../api/generated';
-import { kinds } from '../../lib/kinds';
-import { homeOf, isDarkroom, pageOf } from '../../lib/paths';
-import { useTitle } from '../../lib/router';
-import { RECONCILERS, useRows } from '../../lib/store';
+import type { Kind, Row } from '../../api/generated';
+import { kinds, kindsProblem, listed } from '../../lib/kinds';
+import { namespaceShown } from '../../lib/namespace';
+import { homeOf, pageOf } from '../../lib/paths';
+import { type Rows, useRowsOf } from '../../lib/store';
 import { Age } from '../../ui/age';
 import { LinkButton } from '../../ui/button';
 import { Empty, ProblemView, Skeleton } from '../../ui/feedback';
 import type { IconName } from '../../ui/icon';
-import { Count, Page, PageHead, Section } from '../../ui/layout';
+import { Count, Page, PageHead, Section, Toolbar } from '../../ui/layout';
 import { stateOf, STATES, type Tone } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { Table } from '../../ui/table';
-import { pluralOf } from '../../shell/nav';
-import { DARKROOM_FIELDS } from './columns';
-import { AllowedLink, TypeOf, typeName, useCanCreate } from './parts';
-import { sources } from './system';
+import { pluralOf } from '../../ui/text';
+import { NamespacePicker } from './parts';
 
 /** How many of those that need somebody stand on the first page. */
 const MOST = 8;
+
+/** So many kinds are read and watched for it. */
+const MOST_KINDS = 12;
 
 export interface Counted {
   key: string;
@@ -34,94 +35,94 @@ export function counted(rows: readonly Row[], of: (row: Row) => string, first: r
   return [...counts].map(([key, count]) => ({ key, count })).sort((one, other) => rank(one.key) - rank(other.key) || other.count - one.count || one.key.localeCompare(other.key));
 }
 
-/** What needs somebody: failing first, then the longest so. */
-export function needy(rows: readonly Row[]): Row[] {
-  const rank = (row: Row) => stateOf(row).rank;
-  const worst = rows.filter((row) => !['Ready', 'Suspended'].includes(stateOf(row).label));
-  return worst.sort((one, other) => rank(one) - rank(other) || (one.ready.since ?? '').localeCompare(other.ready.since ?? '')).slice(0, MOST);
+export interface Needy {
+  kind: Kind;
+  row: Row;
+}
+
+/** What needs somebody, of any kind: failing first, then the longest so. */
+export function needy(found: readonly { kind: Kind; rows: readonly Row[] }[]): Needy[] {
+  const rank = ({ row }: Needy) => stateOf(row).rank;
+  const worst = found.flatMap(({ kind, rows }) => rows.filter((row) => !['Ready', 'Suspended'].includes(stateOf(row).label)).map((row): Needy => ({ kind, row })));
+  return worst.sort((one, other) => rank(one) - rank(other) || (one.row.ready.since ?? '').localeCompare(other.row.ready.since ?? '')).slice(0, MOST);
 }
 
 const LOOKS: Record<string, [IconName, Tone]> = {
   Failed: ['cross-circle', 'bad'], 'Not ready': ['alert', 'warn'], 'In progress': ['refresh', 'info'], Deleting: ['trash', 'muted'], Suspended: ['pause', 'muted'], Unknown: ['help', 'muted'], Ready: ['check-circle', 'ok'],
 };
 
-function Sources() {
-  const { rows, state, problem } = useRows(sources, { fields: DARKROOM_FIELDS });
-  const all = rows.value;
-  const byState = useMemo(() => counted(all, (row) => stateOf(row).label, STATES), [all]);
-  const byType = useMemo(() => counted(all, (row) => String(row.fields['spec.source.type'] ?? ''), ['WebFolder', 'S3']), [all]);
-  const worst = useMemo(() => needy(all), [all]);
-  if (problem.value && all.length === 0) return <ProblemView problem={problem.value} />;
-  if (state.value === 'loading' && all.length === 0) return <Skeleton lines={6} />;
-  if (all.length === 0) return <Empty icon="folder" title="No sources yet!" actions={<LinkButton variant="primary" icon="plus" href="/console/sources/new">New Source</LinkButton>}>A source serves the images of one web folder or bucket under names of its own.</Empty>;
+/** A kind, and how many there are of it. */
+function KindCount({ kind, list }: { kind: Kind; list: Rows }) {
+  const all = list.rows.value;
+  const isUnseen = list.state.value === 'failed' && all.length === 0;
+  const worse = all.filter((row) => stateOf(row).rank <= 1).length;
+  const many = pluralOf(kind.kind);
+  return (
+    <Count
+      name={worse > 0 ? `${many}, ${worse.toLocaleString('en')} not as they should be` : many} value={isUnseen ? '-' : list.state.value === 'loading' && all.length === 0 ? '…' : all.length}
+      icon={worse > 0 || isUnseen ? 'alert' : 'box'} tone={worse > 0 || isUnseen ? 'warn' : undefined} href={homeOf(kind)}
+    />
+  );
+}
+
+function Systems({ wanted }: { wanted: Kind[] }) {
+  const namespace = namespaceShown();
+  const lists = useRowsOf(wanted.slice(0, MOST_KINDS), { namespace: namespace || undefined });
+  const found = lists.map(({ kind, list }) => ({ kind, rows: list.rows.value }));
+  const all = found.flatMap(({ rows }) => rows);
+  const byState = useMemo(() => counted(all, (row) => stateOf(row).label, STATES), found.map(({ rows }) => rows));
+  const worst = useMemo(() => needy(found), found.map(({ rows }) => rows));
+  const unseen = lists.flatMap(({ list }) => (list.state.value === 'failed' && list.problem.value ? [list.problem.value] : []));
+  const isLoading = lists.some(({ list }) => list.state.value === 'loading');
   return (
     <div class="stack loose">
-      {state.value === 'failed' && problem.value && <ProblemView problem={problem.value} />}
-      <Section title="Sources by state">
-        <div class="tiles">
-          <Count name="All sources" value={all.length} icon="list" href="/console/sources" />
-          {byState.map(({ key, count }) => <Count key={key} name={key} value={count} icon={LOOKS[key]?.[0]} tone={LOOKS[key]?.[1]} href={`/console/sources?state=${encodeURIComponent(key)}`} />)}
-        </div>
+      {unseen.map((problem) => <ProblemView key={problem.detail} problem={problem} />)}
+      <Section title="Systems">
+        <div class="tiles">{lists.map(({ kind, list }) => <KindCount key={homeOf(kind)} kind={kind} list={list} />)}</div>
+        {wanted.length > lists.length && <p class="muted">{wanted.length - lists.length} more kinds are in the menu, and not counted here.</p>}
       </Section>
-      <Section title="Sources by type">
-        <div class="tiles">
-          {byType.map(({ key, count }) => <Count key={key} name={typeName(key)} value={count} icon={key === 'S3' ? 'bucket' : 'folder'} href={`/console/sources?type=${encodeURIComponent(key)}`} />)}
-        </div>
-      </Section>
+      {byState.length > 0 && (
+        <Section title="By state">
+          <div class="tiles">{byState.map(({ key, count }) => <Count key={key} name={key} value={count} icon={LOOKS[key]?.[0]} tone={LOOKS[key]?.[1]} />)}</div>
+        </Section>
+      )}
       <Section title="Failing first" beside={worst.length > 0 && <span class="badge bad">{worst.length === MOST ? `${MOST}+` : worst.length}</span>}>
-        {worst.length === 0 ? <p class="muted">Every source is as it should be.</p> : (
+        {worst.length > 0 ? (
           <Table
-            label="Sources that need a look"
+            label="What needs a look"
             rows={worst}
-            rowKey={({ uid }) => uid}
+            rowKey={({ row }) => row.uid}
             columns={[
-              { key: 'name', title: 'Name', cell: (row) => <a href={pageOf(sources, row.namespace, row.name)}>{row.name}</a> },
-              { key: 'state', title: 'State', cell: (row) => <Status row={row} /> },
-              { key: 'why', title: 'Why', priority: 2, cell: (row) => <span class="long muted">{stateOf(row).why}</span> },
-              { key: 'type', title: 'Type', priority: 3, cell: (row) => <TypeOf type={row.fields['spec.source.type']} /> },
-              { key: 'since', title: 'Since', priority: 3, end: true, cell: (row) => <Age time={row.ready.since} /> },
+              { key: 'name', title: 'Name', cell: ({ kind, row }) => <a href={pageOf(kind, row.namespace, row.name)}>{row.name}</a> },
+              { key: 'kind', title: 'Kind', priority: 2, cell: ({ kind }) => kind.kind },
+              { key: 'state', title: 'State', cell: ({ row }) => <Status row={row} /> },
+              { key: 'why', title: 'Why', priority: 2, cell: ({ row }) => <span class="long muted">{stateOf(row).why}</span> },
+              { key: 'since', title: 'Since', priority: 3, end: true, cell: ({ row }) => <Age time={row.ready.since} /> },
             ]}
           />
-        )}
+        ) : isLoading ? <Skeleton lines={3} /> : unseen.length > 0 || wanted.length > lists.length ? <p class="muted">Of what is seen here, nothing needs a look.</p> : <p class="muted">All {all.length.toLocaleString('en')} objects are as they should be.</p>}
       </Section>
     </div>
   );
 }
 
-interface Roots {
-  total?: number;
-  failing?: number;
-}
-
-/** The other systems, as their Reconcilers count them: no root is read for this. */
-function Others() {
-  const { rows } = useRows(RECONCILERS, { fields: ['spec.for', 'spec.module', 'status.active', 'status.candidate', 'status.roots'] });
-  const others = (kinds.value?.items ?? []).filter((kind) => !isDarkroom(kind));
-  if (others.length === 0) return null;
-  return (
-    <Section title="Other systems">
-      <div class="tiles">
-        {others.map((other) => {
-          const { kind, reconcilers } = other;
-          const roots = rows.value.find(({ name }) => reconcilers.includes(name))?.fields['status.roots'] as Roots | undefined;
-          const failing = roots?.failing ?? 0;
-          return <Count key={homeOf(other)} name={`${pluralOf(kind)}${failing > 0 ? `, ${failing.toLocaleString('en')} failing` : ''}`} value={roots?.total ?? '-'} icon={failing > 0 ? 'alert' : 'box'} tone={failing > 0 ? 'warn' : undefined} href={homeOf(other)} />;
-        })}
-      </div>
-    </Section>
-  );
-}
-
 export default function Dashboard() {
-  useTitle('Dashboard · Darkroom');
   const found = kinds.value;
-  const hasDarkrooms = !found || found.items.some(isDarkroom);
-  const canCreate = useCanCreate(sources);
+  const wanted = listed();
+  const hidden = (found?.items ?? []).filter(({ mayList }) => !mayList);
+  const namespace = namespaceShown();
   return (
     <Page>
-      <PageHead title="Dashboard" actions={hasDarkrooms && <AllowedLink can={canCreate} what="create sources" href="/console/sources/new" icon="plus" variant="primary">New Source</AllowedLink>} />
-      {hasDarkrooms && <Sources />}
-      <Others />
+      <PageHead title="Dashboard" />
+      <Toolbar label="Filters"><NamespacePicker value={namespace} /></Toolbar>
+      {!found && (kindsProblem.value ? <ProblemView problem={kindsProblem.value} /> : <Skeleton lines={6} />)}
+      {wanted.length > 0 && <Systems wanted={wanted} />}
+      {hidden.length > 0 && (
+        <p class="muted">
+          You lack the right to list {hidden.slice(0, MOST_KINDS).map(({ plural, group }) => `${plural}.${group}`).join(', ')}{hidden.length > MOST_KINDS && ` and ${hidden.length - MOST_KINDS} more kinds`} {namespace ? `in ${namespace}` : 'in all namespaces'}.
+          {' '}{namespace ? 'You may have it in another namespace.' : 'You may have it in one namespace: choose it above.'}
+        </p>
+      )}
       {found && found.items.length === 0 && <Empty icon="module" title="No systems yet" actions={<LinkButton href="/console/engine">The engine</LinkButton>}>{found.unread?.why ?? 'A Reconciler hangs logic on a kind; then the kind stands here.'}</Empty>}
     </Page>
   );

@@ -1,14 +1,11 @@
 // One object of a system: how it is, what it made, what happened, and what can be done.
 import { useMemo, useState } from 'preact/hooks';
-import type { Json } from '../../api/generated';
-import { covered } from '../../forms/layout';
-import { get, isObject, parsePath } from '../../forms/path';
-import { labelOf, shown } from '../../forms/model';
+import { covered, shown } from '../../forms/model';
 import { useCan } from '../../lib/can';
 import { useObjectEvents } from '../../lib/events';
 import { useAction } from '../../lib/keys';
-import type { JsonSchema, K8sObject } from '../../lib/kubernetes';
-import { isDarkroom, pageOf, rootPage } from '../../lib/paths';
+import type { K8sObject } from '../../lib/kubernetes';
+import { pageOf, rootPage } from '../../lib/paths';
 import { navigate, queryOf, setQuery, useTitle } from '../../lib/router';
 import { useObject } from '../../lib/store';
 import { Age } from '../../ui/age';
@@ -24,20 +21,20 @@ import { YamlView } from '../../ui/yaml';
 import { DeleteDialog } from '../engine/delete-dialog';
 import { EventsOf } from '../engine/events-list';
 import { ChildrenOf } from '../engine/root-tree';
-import { obviousFields } from './columns';
-import { AllowedButton, AllowedLink, Domains, TypeOf } from './parts';
-import type { System } from './system';
+import { atColumn, factColumns, printed } from './columns';
+import { AllowedButton, AllowedLink } from './parts';
+import type { Schema, System } from './system';
 
 interface DetailProps {
   system: System;
-  schema?: JsonSchema | undefined;
+  schema: Schema;
   namespace: string | null;
   name: string;
 }
 
 export function SystemDetail({ system, schema, namespace, name }: DetailProps) {
-  const { layout, group, plural } = system;
-  useTitle(isDarkroom(system) ? `${name} · Darkroom` : name);
+  const { kind, many, group, plural } = system;
+  useTitle(name);
   const { object, problem } = useObject(system, namespace, name);
   const check = { group, resource: plural, name, ...(namespace ? { namespace } : {}) };
   const canUpdate = useCan({ ...check, verb: 'patch' });
@@ -45,7 +42,7 @@ export function SystemDetail({ system, schema, namespace, name }: DetailProps) {
   const [isDeleting, setDeleting] = useState(false);
   const edit = `${pageOf(system, namespace, name)}/edit`;
   useAction({ id: 'edit-here', title: `Edit ${name}`, key: 'e', group: 'This page', when: canUpdate.value === true, run: () => navigate(edit) });
-  const crumbs = [{ label: isDarkroom(system) ? 'Sources' : layout.many, href: system.home }];
+  const crumbs = [{ label: many, href: system.home }];
 
   const found = object.value;
   if (found === undefined || found === null) {
@@ -53,7 +50,7 @@ export function SystemDetail({ system, schema, namespace, name }: DetailProps) {
       <Page>
         <PageHead title={name} breadcrumbs={crumbs} />
         {problem.value && problem.value.status !== 404 ? <ProblemView problem={problem.value} />
-          : found === null || problem.value ? <Empty icon={layout.icon} title={`There is no ${layout.one} ${name}`} actions={<LinkButton href={system.home}>All {layout.many}</LinkButton>}>{namespace ? `Not in ${namespace}, or no longer.` : 'Or no longer.'}</Empty>
+          : found === null || problem.value ? <Empty title={`There is no ${kind} ${name}`} actions={<LinkButton href={system.home}>All {many}</LinkButton>}>{namespace ? `Not in ${namespace}, or no longer.` : 'Or no longer.'}</Empty>
           : <Skeleton lines={8} />}
       </Page>
     );
@@ -69,20 +66,20 @@ export function SystemDetail({ system, schema, namespace, name }: DetailProps) {
         actions={
           <>
             <LinkButton href={rootPage(system, namespace, name)} icon="tree" variant="quiet">Logic</LinkButton>
-            <AllowedLink can={canUpdate} what={`change this ${layout.one}`} href={edit} icon="edit">Edit</AllowedLink>
-            <AllowedButton can={canDelete} what={`delete this ${layout.one}`} icon="trash" onClick={() => setDeleting(true)}>Delete</AllowedButton>
+            <AllowedLink can={canUpdate} what={`change this ${kind}`} href={edit} icon="edit">Edit</AllowedLink>
+            <AllowedButton can={canDelete} what={`delete this ${kind}`} icon="trash" onClick={() => setDeleting(true)}>Delete</AllowedButton>
           </>
         }
       />
       <Blocker object={found} />
       <Tabs label="About it" value={tab} onChange={(key) => setQuery({ tab: key === 'overview' ? null : key })} tabs={[{ key: 'overview', label: 'Overview' }, { key: 'events', label: 'Events' }, { key: 'yaml', label: 'YAML' }]}>
-        {tab === 'yaml' ? <Yaml object={found} system={system} />
+        {tab === 'yaml' ? <Yaml object={found} schema={schema} />
           : tab === 'events' ? <Events system={system} namespace={namespace} name={name} />
           : <Overview object={found} system={system} schema={schema} />}
       </Tabs>
       {isDeleting && (
         <DeleteDialog kind={system} object={found} title={`Delete ${name}?`} said={`${name} is being deleted.`} onDone={() => navigate(system.home)} onClose={() => setDeleting(false)}>
-          <p>The {layout.one} and everything that it made go away. This cannot be taken back.</p>
+          <p>The {kind} and everything that it made go away. This cannot be taken back.</p>
         </DeleteDialog>
       )}
     </Page>
@@ -97,24 +94,19 @@ function Overview({ object, system, schema }: { object: K8sObject } & Pick<Detai
         <Section title="Conditions"><Conditions object={object} /></Section>
       </div>
       <Card>
-        <Section title="Details"><Facts object={object} system={system} schema={schema} /></Section>
+        <Section title="Details"><Facts object={object} schema={schema} /></Section>
       </Card>
     </div>
   );
 }
 
-const at = (object: K8sObject, path: string): Json | undefined => get(object, parsePath(path)) as Json | undefined;
-
-function Facts({ object, system, schema }: { object: K8sObject; system: System; schema?: JsonSchema | undefined }) {
+function Facts({ object, schema }: { object: K8sObject; schema: Schema }) {
   const { namespace, creationTimestamp } = object.metadata;
-  const text = (label: string, value: Json | undefined) => (value === undefined ? undefined : ([label, <span class="wrap">{beginning(shown(value) ?? JSON.stringify(value), 400)}</span>] as const));
-  const own = isDarkroom(system) ? [
-    ['Type', <TypeOf type={at(object, 'spec.source.type')} />] as const,
-    text('Base URL', at(object, 'spec.source.baseUrl')), text('S3 Bucket', at(object, 'spec.source.bucket')), text('Region', at(object, 'spec.source.region')),
-    text('Path Prefix', at(object, 'spec.source.pathPrefix')), text('Endpoint', at(object, 'spec.source.endpoint')), text('Secret', at(object, 'spec.source.credentialsSecretRef.name')),
-    ['Domains', <Domains domains={at(object, 'status.domains')} most={64} />] as const,
-    text('Version', at(object, 'spec.version')), text('Cache TTL (seconds)', at(object, 'spec.cache.ttlSeconds')),
-  ] : (schema ? obviousFields(schema) : []).map((path) => text(system.layout.looks[path]?.label ?? labelOf(path.split('.').at(-1) ?? path), at(object, path)));
+  const own = factColumns(schema).map(({ name, type, path }) => {
+    const value = atColumn(object, path);
+    if (value === undefined || value === null) return undefined;
+    return [name, type === 'date' ? <Age time={shown(value)} ago /> : <span class="wrap">{beginning(printed(value), 400)}</span>] as const;
+  });
   return <KeyValue items={[...(namespace ? [['Namespace', namespace] as const] : []), ...own, ['Created', <Age time={creationTimestamp} ago />]]} />;
 }
 
@@ -123,7 +115,7 @@ function Events({ system, namespace, name }: { system: System; namespace: string
 }
 
 /** The object as it is, without what nobody should read over a shoulder. */
-function Yaml({ object, system }: { object: K8sObject; system: System }) {
-  const value = useMemo(() => covered(object, system.layout), [object, system]);
-  return isObject(value) ? <YamlView value={value} label={`YAML of ${object.metadata.name}`} /> : null;
+function Yaml({ object, schema }: { object: K8sObject; schema: Schema }) {
+  const value = useMemo(() => covered(object, schema.schema), [object, schema]);
+  return <YamlView value={value} label={`YAML of ${object.metadata.name}`} />;
 }

@@ -4,19 +4,20 @@ import type { Failure, Json } from '../../api/generated';
 import { callObject, patchSeen } from '../../api/objects';
 import { type Fault, faultsOf } from '../../forms/faults';
 import { ObjectForm } from '../../forms/form';
-import type { Thing } from '../../forms/layout';
+import type { Thing } from '../../forms/model';
 import { get, isEqual, isObject, mergePatch } from '../../forms/path';
 import { ProblemError, problemOf } from '../../lib/api';
 import type { K8sObject } from '../../lib/kubernetes';
-import { isDarkroom, pageOf } from '../../lib/paths';
-import { navigate, queryOf, useGuard, useTitle } from '../../lib/router';
+import { namespaceOfNew, namespaceShown, rememberNamespace } from '../../lib/namespace';
+import { pageOf } from '../../lib/paths';
+import { navigate, useGuard, useTitle } from '../../lib/router';
 import { object as liveObject, useObject } from '../../lib/store';
 import { Button, LinkButton } from '../../ui/button';
 import { statefulOf } from '../../ui/conditions';
 import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
 import { Page, PageHead } from '../../ui/layout';
 import { toast } from '../../ui/toast';
-import { lastNamespace, rememberNamespace, type Schema, type System, useNamespaces } from './system';
+import { type Schema, type System, useNamespaces } from './system';
 
 /** What a form holds is JSON, although it does not say so. */
 type JsonObject = Record<string, Json>;
@@ -52,13 +53,13 @@ async function refused(system: System, isNew: boolean, send: () => Promise<K8sOb
 const DRY_RUN = { dryRun: 'All' } as const;
 
 export function SystemNew({ system, schema }: { system: System; schema: Schema }) {
-  const { layout, group, version, kind, namespaced } = system;
-  const title = `New ${layout.one}`;
-  useTitle(isDarkroom(system) ? `${title} · Darkroom` : title);
+  const { group, version, kind, many, namespaced } = system;
+  const title = `New ${kind}`;
+  useTitle(title);
   const namespaces = useNamespaces();
   const [isDirty, setDirty] = useState(false);
   useGuard(isDirty);
-  const initial = useMemo((): Thing => ({ apiVersion: `${group}/${version}`, kind, metadata: namespaced ? { namespace: queryOf('namespace') || lastNamespace() } : {}, spec: {}, ...layout.start }), [system]);
+  const initial = useMemo((): Thing => ({ apiVersion: `${group}/${version}`, kind, metadata: namespaced ? { namespace: namespaceOfNew() } : {}, spec: {} }), [system]);
   const namespaceOf = (thing: Thing) => (namespaced ? String(get(thing, ['metadata', 'namespace']) ?? '') : null);
   const save = async (thing: Thing) => {
     const namespace = namespaceOf(thing);
@@ -66,15 +67,16 @@ export function SystemNew({ system, schema }: { system: System; schema: Schema }
     const body = thing as JsonObject;
     await judge(system, await callObject('createObject', place, { body, query: DRY_RUN }));
     const { metadata: { name } } = await callObject('createObject', place, { body });
-    if (namespace) rememberNamespace(namespace);
+    // Who sees all namespaces goes on seeing them.
+    if (namespace && namespaceShown() !== '') rememberNamespace(namespace);
     toast(`${name} is made.`);
     navigate(pageOf(system, namespace, name), { saved: true });
   };
   return (
     <Page>
-      <PageHead title={title} breadcrumbs={[{ label: isDarkroom(system) ? 'Sources' : layout.many, href: system.home }]} />
+      <PageHead title={title} breadcrumbs={[{ label: many, href: system.home }]} />
       <ObjectForm
-        schema={schema.schema} layout={layout} initial={initial} isNew namespaced={namespaced} namespaces={namespaces ?? null} cancel={system.home} onDirty={setDirty} save={save}
+        schema={schema.schema} kind={kind} initial={initial} isNew namespaced={namespaced} namespaces={namespaces ?? null} cancel={system.home} onDirty={setDirty} save={save}
         dryRun={(thing, signal) => refused(system, true, () => callObject('createObject', { ...system, namespace: namespaceOf(thing) }, { body: thing as JsonObject, query: DRY_RUN, signal }), signal)}
       />
     </Page>
@@ -102,9 +104,9 @@ async function tried(system: System, before: K8sObject, thing: Thing, signal?: A
 }
 
 export function SystemEdit({ system, schema, namespace, name }: { system: System; schema: Schema; namespace: string | null; name: string }) {
-  const { layout, namespaced } = system;
+  const { kind, many, namespaced } = system;
   const page = pageOf(system, namespace, name);
-  useTitle(isDarkroom(system) ? `Edit ${name} · Darkroom` : `Edit ${name}`);
+  useTitle(`Edit ${name}`);
   const { object, problem } = useObject(system, namespace, name);
   const live = object.value;
   const [before, setBefore] = useState<K8sObject | undefined>(() => liveObject(system, namespace, name).object.peek() ?? undefined);
@@ -114,7 +116,7 @@ export function SystemEdit({ system, schema, namespace, name }: { system: System
   if (live && !before) setBefore(live);
   const initial = useMemo(() => before && written(before), [before]);
   const isOther = live !== undefined && live !== null && before !== undefined && !isSaved.current && !isEqual(written(live), written(before));
-  const crumbs = [{ label: isDarkroom(system) ? 'Sources' : layout.many, href: system.home }, { label: name, href: page }];
+  const crumbs = [{ label: many, href: system.home }, { label: name, href: page }];
   // What was typed stays to be read and copied, though there is nothing left to save it to.
   const hasTyped = useRef(false);
   hasTyped.current ||= isDirty;
@@ -124,7 +126,7 @@ export function SystemEdit({ system, schema, namespace, name }: { system: System
     return (
       <Page>
         <PageHead title={`Edit ${name}`} breadcrumbs={crumbs} />
-        {problem.value && problem.value.status !== 404 ? <ProblemView problem={problem.value} /> : <Empty icon={layout.icon} title={`There is no ${layout.one} ${name}`} actions={<LinkButton href={system.home}>All {layout.many}</LinkButton>} />}
+        {problem.value && problem.value.status !== 404 ? <ProblemView problem={problem.value} /> : <Empty title={`There is no ${kind} ${name}`} actions={<LinkButton href={system.home}>All {many}</LinkButton>} />}
       </Page>
     );
   }
@@ -140,7 +142,7 @@ export function SystemEdit({ system, schema, namespace, name }: { system: System
       {!before || !initial ? <Skeleton lines={8} /> : (
         <ObjectForm
           key={before.metadata.resourceVersion}
-          schema={schema.schema} layout={layout} initial={initial} isNew={false} namespaced={namespaced} namespaces={null} cancel={page} onDirty={setDirty}
+          schema={schema.schema} kind={kind} initial={initial} isNew={false} namespaced={namespaced} namespaces={null} cancel={page} onDirty={setDirty}
           save={async (thing) => {
             isSaved.current = true;
             try {

@@ -1,47 +1,34 @@
 // Small parts that the pages of a system share.
 import type { ComponentChildren } from 'preact';
 import { computed, type ReadonlySignal } from '@preact/signals';
-import { useMemo } from 'preact/hooks';
-import type { Json } from '../../api/generated';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useCan } from '../../lib/can';
+import { chooseNamespace, namespaceOfNew } from '../../lib/namespace';
 import { navigate } from '../../lib/router';
 import { Button, LinkButton, type Variant } from '../../ui/button';
-import { Icon, type IconName } from '../../ui/icon';
-import { beginning } from '../../ui/text';
-import { lastNamespace, type System } from './system';
+import type { IconName } from '../../ui/icon';
+import { Select, TextInput } from '../../ui/inputs';
+import { type System, useNamespaces } from './system';
 
-/** A host name that is safe to make a link of: what else stands in a status is shown as text. */
-export function isHost(text: string): boolean {
-  return text.length <= 253 && /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:\d{1,5})?$/i.test(text);
-}
-
-/** The names under which a Darkroom is served, as links. */
-export function Domains({ domains, most = 3, silent }: { domains: Json | undefined; most?: number | undefined; silent?: boolean | undefined }) {
-  const all = Array.isArray(domains) ? domains.filter((domain) => typeof domain === 'string') : [];
-  if (all.length === 0) return <span class="muted">None yet</span>;
-  return (
-    <span class="domains">
-      {all.slice(0, most).map((domain) => (isHost(domain)
-        ? <a key={domain} href={`http://${domain}/`} target="_blank" rel="noopener noreferrer" title={`${domain} (opens anew)`}><span class="cut">{domain}</span><Icon name="external" /></a>
-        : <span key={domain} class="cut">{beginning(domain, 260)}</span>))}
-      {all.length > most && !silent && <span class="muted nowrap" title={all.slice(most).join('\n')}>+{all.length - most} more</span>}
-    </span>
-  );
-}
-
-const TYPES: Record<string, [IconName, string]> = { WebFolder: ['folder', 'Web Folder'], S3: ['bucket', 'Amazon S3'] };
-
-const known = (type: string) => (Object.hasOwn(TYPES, type) ? TYPES[type] : undefined);
-
-/** The name of a type of source. */
-export function typeName(type: Json | undefined): string {
-  return typeof type === 'string' ? (known(type)?.[1] ?? beginning(type, 40)) : 'Unknown';
-}
-
-/** The type of a source: its icon and its name. */
-export function TypeOf({ type }: { type: Json | undefined }) {
-  const icon = typeof type === 'string' ? known(type)?.[0] : undefined;
-  return <span class="type"><Icon name={icon ?? 'help'} />{typeName(type)}</span>;
+/** Chooses the namespace that lists show. Where namespaces may not be listed, its name is typed. */
+export function NamespacePicker({ value }: { value: string }) {
+  const namespaces = useNamespaces();
+  const [typed, type] = useState(value);
+  useEffect(() => type(value), [value]);
+  if (namespaces === null) {
+    return (
+      <form class="toolbar" onSubmit={(event) => {
+        event.preventDefault();
+        chooseNamespace(typed.trim());
+      }}>
+        <span class="picker"><TextInput label="Namespace" placeholder="Namespace" value={typed} onInput={type} /></span>
+        <Button type="submit">Show</Button>
+      </form>
+    );
+  }
+  const names = namespaces ?? [];
+  const options = [{ value: '', label: 'All namespaces' }, ...(value !== '' && !names.includes(value) ? [value] : []).concat(names).map((name) => ({ value: name, label: name }))];
+  return <span class="picker"><Select label="Namespace" value={value} options={options} onChange={chooseNamespace} /></span>;
 }
 
 interface AllowedProps {
@@ -71,6 +58,6 @@ export function AllowedButton({ can, what, icon, children, onClick }: AllowedPro
 export function useCanCreate({ group, plural, namespaced }: System, namespace = ''): ReadonlySignal<boolean | undefined> {
   const check = { verb: 'create', group, resource: plural };
   const everywhere = useCan(namespace === '' ? check : { ...check, namespace });
-  const somewhere = useCan(namespaced && namespace === '' ? { ...check, namespace: lastNamespace() } : check);
+  const somewhere = useCan(namespaced && namespace === '' ? { ...check, namespace: namespaceOfNew() } : check);
   return useMemo(() => computed(() => everywhere.value === true || (namespace === '' && somewhere.value === true) || (everywhere.value === undefined ? undefined : false)), [everywhere, somewhere, namespace]);
 }

@@ -1,31 +1,28 @@
-// A system: a kind of root, where its pages are, and how its form is laid out.
+// A system: a kind of root, and where its pages are.
 import { type Signal, signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { call } from '../../api/call';
+import { call, pathOf } from '../../api/call';
 import type { Described } from '../../api/generated';
 import type { KindPath } from '../../api/objects';
-import { layoutOf } from '../../forms/layouts';
-import type { Layout } from '../../forms/layout';
-import { asProblem, type Problem, ProblemError } from '../../lib/api';
-import { keep, kept } from '../../lib/kept';
+import { begins, takeAhead } from '../../lib/ahead';
+import { asProblem, type Problem, ProblemError, readJson } from '../../lib/api';
 import type { JsonSchema } from '../../lib/kubernetes';
-import { DARKROOM, homeOf, isDarkroom } from '../../lib/paths';
+import { namespaceShown } from '../../lib/namespace';
+import { homeOf } from '../../lib/paths';
+import { session } from '../../lib/session';
+import { pluralOf } from '../../ui/text';
 
 export interface System extends KindPath {
   kind: string;
+  /** What many of them are called. */
+  many: string;
   namespaced: boolean;
-  layout: Layout;
   /** The list's page. */
   home: string;
 }
 
-/** The Darkrooms, which have addresses of their own. */
-export const sources: System = { ...DARKROOM, namespaced: true, layout: layoutOf(DARKROOM, DARKROOM.kind), home: homeOf(DARKROOM) };
-
-/** The kind of an address such as /kinds/my.domain/v1/webservers; that of the sources, where it names none. */
-export function kindOfParams({ group, version = '', plural = '' }: Record<string, string>): KindPath {
-  return group === undefined ? DARKROOM : { group, version, plural };
-}
+/** The kind of an address such as /kinds/my.domain/v1/webservers. */
+export const kindOfParams = ({ group = '', version = '', plural = '' }: Record<string, string>): KindPath => ({ group, version, plural });
 
 /** A kind and its schema, of which the API's description says no more than that it is JSON. */
 export interface Schema extends Omit<Described, 'schema'> {
@@ -35,8 +32,7 @@ export interface Schema extends Omit<Described, 'schema'> {
 /** The system of a kind whose schema is known. */
 export function systemOf({ group, version, plural, kind, namespaced }: Schema): System {
   const path = { group, version, plural };
-  if (isDarkroom(path)) return sources;
-  return { ...path, kind, namespaced, layout: layoutOf(path, kind), home: homeOf(path) };
+  return { ...path, kind, many: pluralOf(kind), namespaced, home: homeOf(path) };
 }
 
 /** The namespace of an address: none for `-`. */
@@ -60,7 +56,11 @@ function schemaSignal({ group, version, plural }: KindPath): Signal<Loaded<Schem
 async function readSchema(kind: KindPath): Promise<void> {
   const known = schemaSignal(kind);
   try {
-    const value = (await call('getSchema', { path: kind })) as Schema;
+    const asked = { path: kind, query: { namespace: namespaceShown() } };
+    const path = pathOf('getSchema', asked);
+    begins(path);
+    const early = takeAhead(path);
+    const value = (await (early ? early.then((answer) => readJson(answer)) : call('getSchema', asked))) as Schema;
     if (JSON.stringify(value) !== JSON.stringify(known.value.value)) known.value = { value, problem: null };
   } catch (error) {
     known.value = { value: known.value.value, problem: asProblem(error) };
@@ -70,7 +70,11 @@ async function readSchema(kind: KindPath): Promise<void> {
 /** The schema of a kind, read when a page that needs it opens. */
 export function useSchema(kind: KindPath): Loaded<Schema> & { retry: () => void } {
   const found = schemaSignal(kind);
-  useEffect(() => void readSchema(kind), [kind.group, kind.version, kind.plural]);
+  // Who is signed in, and so the namespace, is known first: the columns may be those of its table.
+  const isKnown = session.value !== null;
+  useEffect(() => {
+    if (isKnown) void readSchema(kind);
+  }, [isKnown, kind.group, kind.version, kind.plural, namespaceShown()]);
   return { ...found.value, retry: () => void readSchema(kind) };
 }
 
@@ -87,10 +91,3 @@ export function useNamespaces(): readonly string[] | null | undefined {
   }, []);
   return namespaces.value;
 }
-
-const REMEMBERED = 'pintle-namespace';
-
-/** The namespace in which somebody last made something. */
-export const lastNamespace = (): string => kept(REMEMBERED) ?? 'default';
-
-export const rememberNamespace = (namespace: string): void => keep(REMEMBERED, namespace);

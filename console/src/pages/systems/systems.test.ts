@@ -2,14 +2,13 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import type { Row } from '../../api/generated';
+import type { Kind, Row } from '../../api/generated';
 import type { JsonSchema, K8sObject } from '../../lib/kubernetes';
 import { stateOf } from '../../ui/conditions';
-import { obviousFields } from './columns';
+import { atColumn, factColumns, listColumns, obviousFields, printed } from './columns';
 import { counted, needy } from './dashboard';
 import { written } from './edit';
 import { narrowed } from './list';
-import { isHost } from './parts';
 
 function crd(name: string): JsonSchema {
   const read = parse(readFileSync(`../deploy/crds/${name}.yaml`, 'utf8')) as { spec: { versions: { schema: { openAPIV3Schema: JsonSchema } }[] } };
@@ -30,26 +29,38 @@ test('the columns of a kind are its single fields, required ones first, without 
   assert.deepEqual(obviousFields({}), []);
 });
 
-test('a list is narrowed by words in any field, by state and by type', () => {
-  const rows = [row('one', 'True', { fields: { 'spec.source.type': 'S3', 'status.domains': ['a.example.com'] } }), row('two', 'False', { stalled: true, namespace: 'shop', fields: { 'spec.source.type': 'WebFolder' } })];
-  const names = (search: string, state = '', type = '') => narrowed(rows, { search, state, type }).map(({ name }) => name);
+test('a list has the printer columns that kubectl prints, and a page all of them', () => {
+  const columns = [{ name: 'SIZE', type: 'integer', priority: 0, path: '.spec.size' }, { name: 'READY', type: 'string', priority: 1, path: '.status.conditions[?(@.type=="Ready")].status' }];
+  const schema: JsonSchema = { properties: { spec: { properties: { names: { type: 'array', items: { type: 'string' } }, size: { type: 'integer' }, word: { type: 'string', format: 'password' } } } } };
+  assert.deepEqual(listColumns({ columns, schema }).map(({ name }) => name), ['SIZE']);
+  assert.deepEqual(listColumns({ columns: [], schema }).map(({ name, path }) => [name, path]), [['Size', '.spec.size']], 'a kind without any has the fields that fit');
+  assert.deepEqual(factColumns({ columns, schema }).map(({ name }) => name), ['SIZE', 'READY', 'Names']);
+});
+
+test('the path of a column leads to one value', () => {
+  const thing = { metadata: { annotations: { 'a.b/c': 'x' } }, spec: { list: [{ n: 1 }, { n: 2 }] }, status: { conditions: [{ type: 'Stalled', status: 'False' }, { type: 'Ready', status: 'True' }] } };
+  const found = ['.spec.list[1].n', '.metadata.annotations.a\\.b/c', '.status.conditions[?(@.type=="Ready")].status', ".status.conditions[?(@.type == 'Stalled')].status", '.status.conditions[?(@.type=="Gone")].status', '.spec.list[*].n', '.spec.list.n'].map((path) => atColumn(thing, path));
+  assert.deepEqual(found, [2, 'x', 'True', 'False', undefined, undefined, undefined]);
+  assert.deepEqual([['a', 'b'], { a: 1 }, true].map(printed), ['a, b', '{"a":1}', 'true']);
+});
+
+test('a list is narrowed by words in any field and by state', () => {
+  const rows = [row('one', 'True', { fields: { '.spec.type': 'S3', '.status.domains': ['a.example.com'] } }), row('two', 'False', { stalled: true, namespace: 'shop', fields: { '.spec.type': 'WebFolder' } })];
+  const names = (search: string, state = '') => narrowed(rows, { search, state }).map(({ name }) => name);
   assert.deepEqual(names(''), ['one', 'two']);
   assert.deepEqual(names('EXAMPLE a.'), ['one']);
   assert.deepEqual(names('shop two'), ['two']);
   assert.deepEqual(names('', 'Failed'), ['two']);
-  assert.deepEqual(names('', '', 'S3'), ['one']);
+  assert.deepEqual(names('s3'), ['one']);
   assert.deepEqual(names('nothing'), []);
 });
 
 test('the dashboard counts by state, failing first, and names who needs somebody', () => {
   const rows = [row('a', 'True'), row('b', 'True'), row('c', 'False', { stalled: true }), row('d', 'False', { reconciling: true, ready: { ...row('d', 'False').ready, reason: 'Progressing' } }), row('e', 'True', { suspended: true })];
   assert.deepEqual(counted(rows, (one) => stateOf(one).label, ['Failed', 'In progress', 'Suspended', 'Ready']), [{ key: 'Failed', count: 1 }, { key: 'In progress', count: 1 }, { key: 'Suspended', count: 1 }, { key: 'Ready', count: 2 }]);
-  assert.deepEqual(needy(rows).map(({ name }) => name), ['c', 'd']);
-});
-
-test('only host names become links', () => {
-  for (const host of ['a.example.com', 'a', 'A-1.b', 'a.b:8080']) assert.ok(isHost(host), host);
-  for (const odd of ['', 'javascript:alert(1)', 'a b', 'a/b', '-a', 'a@b', 'a"b', `${'a'.repeat(254)}`]) assert.ok(!isHost(odd), odd);
+  const kind: Kind = { group: 'a.b', version: 'v1', plural: 'as', kind: 'A', namespaced: true, shortNames: [], reconcilers: [], mayList: true };
+  const other = { ...kind, kind: 'B' };
+  assert.deepEqual(needy([{ kind, rows }, { kind: other, rows: [row('f', 'False')] }]).map(({ kind, row }) => `${kind.kind} ${row.name}`), ['A c', 'B f', 'A d'], 'of every kind');
 });
 
 test('what people edit of an object is what people write', () => {

@@ -1,7 +1,7 @@
 //! Tables: objects as kubectl prints them, a row each. Cells are computed here, since kubectl prints them as they are.
 
 mod age;
-mod path;
+pub mod path;
 
 use jiff::Timestamp;
 use pintle_wit::views::{Column, ColumnType};

@@ -5,15 +5,17 @@ use std::{iter::Peekable, str::Chars};
 use serde_json::Value;
 
 /// A path that was read.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Path(Vec<Step>);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path(Vec<Step>);
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     /// `.name`. A dot in the name is written `\.`.
     Field(String),
     /// `[0]`.
     Index(usize),
+    /// `[?(@.type=="Ready")]`: the first item of which this field is this text.
+    Item { field: String, text: String },
 }
 
 impl Path {
@@ -21,7 +23,7 @@ impl Path {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str) -> Result<Self, String> {
         if !text.starts_with('.') {
             return Err("a path begins with '.'".to_owned());
         }
@@ -30,7 +32,7 @@ impl Path {
         while let Some(letter) = letters.next() {
             match letter {
                 '.' => steps.push(Step::Field(name(&mut letters)?)),
-                '[' => steps.push(Step::Index(index(&mut letters)?)),
+                '[' => steps.push(bracket(&mut letters)?),
                 other => return Err(format!("'{other}' stands where '.' or '[' is expected")),
             }
         }
@@ -38,10 +40,14 @@ impl Path {
     }
 
     /// The value that the path leads to.
-    pub(super) fn find<'a>(&self, value: &'a Value) -> Option<&'a Value> {
+    pub fn find<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         self.0.iter().try_fold(value, |value, step| match step {
             Step::Field(name) => value.get(name),
             Step::Index(index) => value.get(index),
+            Step::Item { field, text } => {
+                let is_it = |item: &&Value| item.get(field).and_then(Value::as_str) == Some(text.as_str());
+                value.as_array()?.iter().find(is_it)
+            }
         })
     }
 }
@@ -58,14 +64,27 @@ fn name(letters: &mut Peekable<Chars<'_>>) -> Result<String, String> {
     if name.is_empty() { Err("a name is missing behind '.'".to_owned()) } else { Ok(name) }
 }
 
-/// An index: up to the bracket that closes.
-fn index(letters: &mut Peekable<Chars<'_>>) -> Result<usize, String> {
+/// An index or a filter: up to the bracket that closes.
+fn bracket(letters: &mut Peekable<Chars<'_>>) -> Result<Step, String> {
     let mut text = String::new();
     while let Some(letter) = letters.next_if(|letter| *letter != ']') {
         text.push(letter);
     }
     letters.next().ok_or("a bracket is not closed")?;
-    text.parse().map_err(|_| format!("[{text}] is no index: columns of a view have no filters"))
+    let step = text.parse().ok().map(Step::Index).or_else(|| filter(&text));
+    step.ok_or_else(|| format!("[{text}] is neither an index nor a filter such as [?(@.type==\"Ready\")]"))
+}
+
+/// A filter by one field that is a text: what leads to one condition of a list.
+fn filter(text: &str) -> Option<Step> {
+    let (field, value) = text.strip_prefix("?(@.")?.strip_suffix(')')?.split_once("==")?;
+    let (field, value) = (field.trim(), value.trim());
+    let quote = value.chars().next().filter(|letter| matches!(letter, '"' | '\''))?;
+    let value = value.strip_prefix(quote)?.strip_suffix(quote)?;
+    let is_plain = |part: &str| !part.contains(['"', '\'', '\\', '(', ')', '@']);
+    let is_field = !field.is_empty() && !field.contains(['.', ' ']);
+    (is_field && is_plain(field) && is_plain(value))
+        .then(|| Step::Item { field: field.to_owned(), text: value.to_owned() })
 }
 
 #[cfg(test)]
@@ -79,6 +98,7 @@ mod tests {
         let object = json!({
             "metadata": {"labels": {"my-app": "a"}, "annotations": {"example.com/x": "b"}},
             "spec": {"list": [{"n": 1}, {"n": [2]}], "null": null},
+            "status": {"conditions": [{"type": "Stalled", "status": "False"}, {"type": "Ready", "status": "True"}]},
         });
         for (path, expected) in [
             (".metadata.labels.my-app", Some(json!("a"))),
@@ -91,6 +111,10 @@ mod tests {
             (".spec.null", Some(json!(null))),
             (".spec.null.x", None),
             (".spec.absent.x[0]", None),
+            (r#".status.conditions[?(@.type=="Ready")].status"#, Some(json!("True"))),
+            (".status.conditions[?(@.type == 'Stalled')].status", Some(json!("False"))),
+            (".status.conditions[?(@.type=='Gone')].status", None),
+            (".status[?(@.type=='Ready')]", None),
         ] {
             assert_eq!(Path::read(path).unwrap().find(&object), expected.as_ref(), "{path}");
         }
@@ -105,8 +129,11 @@ mod tests {
             (".spec.*", "a name is missing behind '.'"),
             (".spec[0", "a bracket is not closed"),
             (".spec]", "']' stands where '.' or '[' is expected"),
-            (".spec[*]", "[*] is no index: columns of a view have no filters"),
-            (".spec[?(@.x==1)]", "[?(@.x==1)] is no index: columns of a view have no filters"),
+            (".spec[*]", r#"[*] is neither an index nor a filter such as [?(@.type=="Ready")]"#),
+            (
+                ".spec[?(@.x==1)]",
+                r#"[?(@.x==1)] is neither an index nor a filter such as [?(@.type=="Ready")]"#,
+            ),
             (".spec\\", "it ends with '\\'"),
         ] {
             assert_eq!(Path::read(path), Err(why.to_owned()), "{path}");

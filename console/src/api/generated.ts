@@ -621,6 +621,8 @@ export type StreamEnd = "expired" | "renew" | "stopping" | "unauthorized";
 export interface Summary {
   /** What would change, by kind and path, the most frequent first. */
   changes: SummaryLine[];
+  /** The objects that would be deleted. Pods that would be evicted are not among them. */
+  deletions: ObjectRef[];
   /** The module in force. */
   inForce: ModuleName | null;
   /** What was cut. */
@@ -631,10 +633,14 @@ export interface Summary {
   newKinds: KindRights[];
   /** The Reconciler. */
   reconciler: string;
+  /** How many Pods would be replaced, because the Pod template of their workload would change, or because they would be evicted. */
+  restarts: number;
   /** How many roots there are of each verdict. */
   roots: Roots;
   /** How long it took. */
   seconds: number;
+  /** How many Pods would end, because their workload would be deleted. */
+  stops: number;
 }
 
 /** What would change in several roots. */

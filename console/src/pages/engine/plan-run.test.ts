@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Change, PlannedRoot, Summary, Verdict } from '../../api/generated';
-import { consequence, countsOf, disruption, heard, IDLE, shownRoots } from './plan-run';
+import type { PlannedRoot, Summary, Verdict } from '../../api/generated';
+import { consequence, countsOf, heard, IDLE, shownRoots } from './plan-run';
 
 const root = (name: string, verdict: Verdict): PlannedRoot => ({ root: { apiVersion: 'e.com/v1', kind: 'Darkroom', namespace: 'shop', name, uid: name }, verdict, failure: null, failsNow: null, unknown: [], standingRefusals: [], note: null, children: [], patches: [], evictions: [], status: null });
 const message = (event: string, data: unknown) => ({ event, data: JSON.stringify(data) });
@@ -28,14 +28,6 @@ test('what fails comes first, and a search is of namespace and name', () => {
   assert.deepEqual(shownRoots(roots, 'all', '').map((one) => one.root.name), ['pear', 'plum', 'apple']);
   assert.deepEqual(shownRoots(roots, 'changed', '').map((one) => one.root.name), ['apple']);
   assert.deepEqual(shownRoots(roots, 'all', 'SHOP/p').map((one) => one.root.name), ['pear', 'plum']);
-});
-
-test('what is deleted is named, and so is each workload whose Pods are replaced', () => {
-  const child = (kind: string, change: Change, path = 'spec.replicas') => ({ change, diff: '', fields: [{ path }], reference: { apiVersion: 'v1', kind, namespace: 'shop', name: 'x', uid: null } });
-  const one = { ...root('a', 'changed'), children: [child('Secret', 'delete'), child('Deployment', 'update', 'spec.template.spec.containers[name=web].image'), child('Deployment', 'update'), child('Service', 'update', 'spec.template.x')] };
-  const changes = [{ change: 'delete', path: '', kind: 'Secret', count: 5 }, { change: 'update', path: 'spec', kind: 'Secret', count: 7 }] as Summary['changes'];
-  assert.deepEqual(disruption({ ...IDLE, roots: [one], summary: { changes } as Summary }), { deleted: { count: 5, names: ['Secret shop/x'] }, restarted: { count: 1, names: ['Deployment shop/x'] } });
-  assert.deepEqual(disruption(IDLE), { deleted: { count: 0, names: [] }, restarted: { count: 0, names: [] } });
 });
 
 test('what a swap would do is told apart from what fails already', () => {

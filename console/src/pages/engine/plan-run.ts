@@ -1,7 +1,7 @@
 // One plan from its request to its summary. What the stream says is put together by `heard`, which is pure; `PlanRun` asks.
 import { signal } from '@preact/signals';
 import { begin, type EventsOf } from '../../api/call';
-import type { ObjectRef, PlannedRoot, PlanRequest, Summary, Verdict } from '../../api/generated';
+import type { PlannedRoot, PlanRequest, Summary, Verdict } from '../../api/generated';
 import { asProblem, type Problem, ProblemError, problemOf, readProblem } from '../../lib/api';
 import { readEvents, type Message } from '../../lib/sse';
 import { count, listed } from './words';
@@ -66,31 +66,6 @@ export function consequence(state: PlanState): string {
 /** How many roots fail that do not fail with what is in force. */
 export function newlyFailing({ summary, roots }: PlanState): number {
   return summary?.roots.newlyFailing ?? roots.filter(({ verdict, failsNow }) => verdict === 'fails' && failsNow !== true).length;
-}
-
-/** Objects, of which some are named. */
-export interface Named {
-  count: number;
-  names: string[];
-}
-
-/** So many names are told. */
-const MOST_NAMES = 10;
-
-const WORKLOADS = ['Deployment', 'StatefulSet', 'DaemonSet'];
-
-const nameOf = ({ kind, namespace, name }: ObjectRef): string => `${kind} ${namespace ? `${namespace}/` : ''}${name}`;
-
-/** What a swap takes away: the children that it deletes, and the workloads of which it replaces every Pod, because their template changes. */
-export function disruption({ summary, roots }: PlanState): { deleted: Named; restarted: Named } {
-  const children = roots.flatMap(({ children }) => children);
-  const named = (found: typeof children, count: number): Named => ({ count: Math.max(found.length, count), names: found.slice(0, MOST_NAMES).map(({ reference }) => nameOf(reference)) });
-  // Of very many roots not all are told; the summary counts all.
-  const counted = (summary?.changes ?? []).filter(({ change, path }) => change === 'delete' && path === '').reduce((sum, { count }) => sum + count, 0);
-  return {
-    deleted: named(children.filter(({ change }) => change === 'delete'), counted),
-    restarted: named(children.filter(({ change, reference, fields }) => change === 'update' && WORKLOADS.includes(reference.kind) && fields.some(({ path }) => /^spec\.template(\.|$)/.test(path))), 0),
-  };
 }
 
 const ORDER: Record<Verdict, number> = { fails: 0, unknown: 1, changed: 2, unchanged: 3 };

@@ -1,5 +1,6 @@
 // The swap itself: after a plan, behind the typed name of the Reconciler.
 import { useState } from 'preact/hooks';
+import type { Summary } from '../../api/generated';
 import { patchSeen } from '../../api/objects';
 import { useAct } from '../../lib/act';
 import { useCan } from '../../lib/can';
@@ -14,7 +15,7 @@ import { toast } from '../../ui/toast';
 import { swapPatch } from './config';
 import type { EditedConfig } from './config-editor';
 import { reconcilerPage } from './paths';
-import { consequence, disruption, type Named, newlyFailing, type PlanState } from './plan-run';
+import { consequence, newlyFailing, type PlanState } from './plan-run';
 import { count, listed } from './words';
 
 export interface Planned {
@@ -24,16 +25,25 @@ export interface Planned {
   object: K8sObject;
 }
 
-/** What is taken away, by name. */
-function Taken({ title, taken: { count, names } }: { title: string; taken: Named }) {
-  if (count === 0) return null;
+/** So many objects that go are named. */
+const MOST_NAMES = 10;
+
+/** What a swap takes away: the objects that it deletes, and the Pods that are replaced or end. */
+function TakenAway({ summary: { deletions, restarts, stops, limits } }: { summary: Summary }) {
+  const pods = [restarts > 0 ? `${count(restarts, 'Pod')} replaced` : '', stops > 0 ? `${count(stops, 'Pod')} ended` : ''].filter(Boolean);
+  const more = deletions.length - MOST_NAMES;
   return (
-    <Notice tone="warn" title={title}>
-      <ul>
-        {names.map((name) => <li key={name}>{name}</li>)}
-        {count > names.length && <li>and {(count - names.length).toLocaleString('en')} more</li>}
-      </ul>
-    </Notice>
+    <>
+      {deletions.length > 0 && (
+        <Notice tone="warn" title={`Deleted: ${count(deletions.length, 'object')}${limits.truncated ? ' or more' : ''}`}>
+          <ul>
+            {deletions.slice(0, MOST_NAMES).map(({ kind, namespace, name }) => `${kind} ${namespace ? `${namespace}/` : ''}${name}`).map((name) => <li key={name}>{name}</li>)}
+            {more > 0 && <li>and {more.toLocaleString('en')} more</li>}
+          </ul>
+        </Notice>
+      )}
+      {pods.length > 0 && <Notice tone="warn">{listed(pods)}</Notice>}
+    </>
   );
 }
 
@@ -49,7 +59,6 @@ export function SwapBar({ object, planned, state }: { object: K8sObject; planned
   const { generation } = planned.object.metadata;
   const isPart = Boolean(state.asked?.namespace || state.asked?.labelSelector || state.asked?.root);
   const fails = newlyFailing(state);
-  const { deleted, restarted } = disruption(state);
 
   const { run, busy, problem } = useAct(async () => {
     await patchSeen(RECONCILERS, planned.object, patch, (now) => now.metadata.generation === generation);
@@ -69,8 +78,7 @@ export function SwapBar({ object, planned, state }: { object: K8sObject; planned
       {asks && (
         <ConfirmByName title={`Swap ${name} to ${planned.module}?`} name={name} verb="Swap" variant={fails > 0 ? 'danger' : 'primary'} busy={busy} disabled={fails > 0 && !isForced} problem={problem} onConfirm={run} onClose={() => setAsks(false)}>
           <p>{consequence(state)}</p>
-          <Taken title={`It deletes ${count(deleted.count, 'object')}`} taken={deleted} />
-          <Taken title={`It replaces all Pods of ${count(restarted.count, 'workload')}`} taken={restarted} />
+          {state.summary && <TakenAway summary={state.summary} />}
           {fails > 0 && <Switch checked={isForced} onChange={force}>Swap although {count(fails, 'root')} would newly fail</Switch>}
           {isPart && <Notice tone="warn">The plan was about some of the roots. The swap is about all of them.</Notice>}
           {state.summary && state.summary.newKinds.length > 0 && <Notice tone="warn">It needs rights that the host does not have yet: {listed(state.summary.newKinds.map(({ kind }) => kind))}.</Notice>}

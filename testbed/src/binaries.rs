@@ -32,6 +32,23 @@ const KWOK: GoModule = GoModule {
     renamed: &[],
 };
 
+const HELM: GoModule = GoModule {
+    name: "helm",
+    version: "v3.21.4",
+    linker_flags: "-s -w",
+    go_mod: include_str!("../helm/go.mod"),
+    go_sum: include_str!("../helm/go.sum"),
+    renamed: &[],
+};
+
+/// helm, which is built once as [`Binaries`] are. No control plane needs it.
+///
+/// # Errors
+/// When `go` is not installed, the build fails, or the cache cannot be written.
+pub fn helm(progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+    Ok(HELM.locate_or_build(&cache()?, progress)?.join("helm"))
+}
+
 /// The programs that a control plane is made of.
 ///
 /// They are built from Go modules, once. The result is kept in a cache folder (`$PINTLE_CACHE`, else `$XDG_CACHE_HOME/pintle`, else

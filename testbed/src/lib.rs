@@ -33,6 +33,7 @@ mod aggregation;
 pub mod asynchronous;
 mod binaries;
 mod certificates;
+mod chart;
 mod control_plane;
 mod kubeconfig;
 mod patience;
@@ -40,7 +41,8 @@ mod processes;
 mod relay;
 mod source;
 
-pub use binaries::Binaries;
+pub use binaries::{Binaries, helm};
+pub use chart::chart_digest;
 pub use control_plane::{ControlPlane, Options, output};
 pub use patience::{Look, Patience, count_failed_wait, eventually};
 pub use processes::{Ended, Server, Signal};

@@ -9,8 +9,15 @@ use std::{
     path::Path,
 };
 
-/// The name of the image, as it is tagged and as the manifests in `deploy/` have it: `cargo xtask gen` writes it there.
+/// The name of the image, as it is tagged and as the chart names it, where the values name no other.
 pub const IMAGE: &str = concat!("pintle:", env!("CARGO_PKG_VERSION"));
+
+/// The folder of the chart.
+pub const CHART: &str = "deploy/chart/pintle";
+
+/// What `cargo xtask gen` renders from the chart. The first line of each has the digest of the chart.
+pub const RENDERED: [&str; 3] =
+    ["deploy/install.yaml", "deploy/gateway.yaml", "host/tests/offline/deploy/chart.yaml"];
 
 /// The folder of the workspace.
 pub fn root() -> &'static Path {

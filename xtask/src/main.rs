@@ -53,7 +53,7 @@ enum Command {
     Cluster,
     /// Build the guests into target/guests
     Guests,
-    /// Write the generated files: schemas, CRDs, deploy/install.yaml
+    /// Write the generated files: schemas, CRDs, and what is rendered from a chart that has changed, which needs Go
     Gen {
         /// Only compare, and fail when a file is stale
         #[arg(long)]

@@ -60,7 +60,7 @@ const TWO: [bool; 2] = [false, true];
 const PLANE: &str = "control-plane";
 
 /// The steps, in the order in which they run.
-fn steps() -> [Step; 17] {
+fn steps() -> [Step; 18] {
     let on_a_plane = |name, help| step(name, help).needs(&[PLANE, "guests"]);
     [
         step("format", "The format of the Rust files")
@@ -99,6 +99,12 @@ fn steps() -> [Step; 17] {
         on_a_plane("checks", "What else is checked on a real control plane (tier two)")
             .tiers(TWO)
             .work(|flags| flags.tests(&["--test", "acceptance"], &["--checks"])),
+        on_a_plane(
+            "chart",
+            "The chart, with every value, installed, upgraded, rolled back and removed (tier two)",
+        )
+        .tiers(TWO)
+        .work(chart),
         on_a_plane("browser", "The console in a browser: one story in tier one")
             .lacks(console::lacks_browser)
             .install(console::install_chromium)
@@ -236,6 +242,12 @@ fn simulate(flags: &Flags) -> Result<()> {
     let extent: &[&str] = if flags.all { &[] } else { &["--quick"] };
     let only = flags.names.iter().flat_map(|name| ["--only", name]);
     flags.run(search().args(["--quiet", "--"]).args(extent).args(only))
+}
+
+fn chart(flags: &Flags) -> Result<()> {
+    build::binaries(&["workbench"])?;
+    flags.run(program(built("workbench"), ["chart", "--check"]))?;
+    flags.tests(&["--test", "acceptance"], &["--chart"])
 }
 
 fn browser(flags: &Flags) -> Result<()> {

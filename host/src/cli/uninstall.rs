@@ -36,6 +36,8 @@ use super::{
 /// Roots, their children and their CRDs stay, and so do the objects that Views show. The CRDs of Module, Reconciler and View stay too, unless
 /// --crds is set. Another namespace than `pintle-system` stays.
 ///
+/// Where Helm or somebody else deletes what was installed, --keep-install leaves that, and deletes only what needs it.
+///
 /// With kubectl, delete in the same order what --dry-run prints.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -47,7 +49,10 @@ Examples:
   pintle uninstall --crds --yes
 
   # Where Pintle is in another namespace
-  pintle uninstall --namespace tools")]
+  pintle uninstall --namespace tools
+
+  # Before the manifests or the chart are deleted
+  pintle uninstall --keep-install")]
 pub(super) struct Uninstall {
     /// Namespace of the host and the gateway
     #[arg(short, long, default_value = NAMESPACE)]
@@ -56,6 +61,10 @@ pub(super) struct Uninstall {
     /// Delete the CRDs of Module, Reconciler and View too
     #[arg(long)]
     crds: bool,
+
+    /// Delete only APIServices that lead to the gateway, Views, Reconcilers and Modules, and leave the host, the gateway and their objects
+    #[arg(long, conflicts_with = "crds")]
+    keep_install: bool,
 
     /// Only print what would be deleted
     #[arg(long)]
@@ -96,6 +105,9 @@ const STAYS: &str = "These stay:
   ClusterRoles of Views: kubectl delete clusterroles -l pintle.dev/aggregate-to-gateway=true
 ";
 
+/// What is left with --keep-install.
+const INSTALL_STAYS: &str = "  the host, the gateway, and what was installed with them\n";
+
 /// What is left too, unless it is to go.
 const CRDS_STAY: &str = "  the CRDs of Module, Reconciler and View, without --crds\n";
 
@@ -110,12 +122,15 @@ impl Uninstall {
         live::block_on(async {
             let client = self.connect.client().await?;
             refuse_elsewhere(&client, &self.namespace).await?;
-            let plan = look(&client, &self.namespace, self.crds).await?;
+            let installed =
+                if self.keep_install { Default::default() } else { installation(&self.namespace)? };
+            let plan = look(&client, &self.namespace, installed, self.crds).await?;
             if plan.steps.is_empty() {
-                output::print("Pintle is not installed in this cluster: there is nothing to delete\n")?;
+                let why = if self.keep_install { "" } else { "Pintle is not installed in this cluster: " };
+                output::print(&format!("{why}there is nothing to delete\n"))?;
                 return Ok(CommandStatus::Fine);
             }
-            output::print(&plan.text())?;
+            output::print(&plan.text(self.keep_install))?;
             if self.dry_run {
                 return Ok(CommandStatus::Fine);
             }
@@ -222,14 +237,18 @@ async fn refuse_elsewhere(client: &Client, namespace: &str) -> Result<(), Proble
     }
 }
 
-/// Reads what there is to delete.
-async fn look(client: &Client, namespace: &str, crds: bool) -> Result<Plan, Problem> {
+/// Reads what there is to delete, with what of the installation is to go.
+async fn look(
+    client: &Client,
+    namespace: &str,
+    [host, gateway]: [Vec<Target>; 2],
+    crds: bool,
+) -> Result<Plan, Problem> {
     let mut services: Vec<APIService> = live::list(client).await?;
     services.retain(|service| leads_to_gateway(service, namespace));
     let views: Vec<View> = live::list(client).await?;
     let reconcilers: Vec<Reconciler> = live::list(client).await?;
     let modules: Vec<Module> = live::list(client).await?;
-    let [host, gateway] = installation(namespace)?;
     let (host, gateway) = (existing(client, host).await?, existing(client, gateway).await?);
     let others = [Target::all(&services), gateway, Target::all(&reconcilers), Target::all(&modules), host];
     Ok(Plan::of(&views, others, crds))
@@ -272,15 +291,22 @@ impl Plan {
         Self { steps }
     }
 
-    /// The plan for people.
-    fn text(&self) -> String {
+    /// The plan for people. What was installed may be somebody else's to delete.
+    fn text(&self, keep_install: bool) -> String {
         let mut text = String::from("These are deleted, in this order:\n");
         for target in self.steps.iter().flatten() {
             let all = if target.is("Namespace") { ", with everything in it" } else { "" };
             text.push_str(&format!("  {target}{all}\n"));
         }
         let keeps_crds = !self.steps.iter().flatten().any(|target| target.is("CustomResourceDefinition"));
-        text + STAYS + if keeps_crds { CRDS_STAY } else { "" }
+        text + STAYS
+            + if keep_install {
+                INSTALL_STAYS
+            } else if keeps_crds {
+                CRDS_STAY
+            } else {
+                ""
+            }
     }
 }
 

@@ -43,11 +43,22 @@ rules:
 "#;
 
 pub(crate) fn apply_manifests(plane: &ControlPlane) -> anyhow::Result<()> {
-    for path in ["deploy/install.yaml", "deploy/crds", "deploy/rbac", "host/tests/raw/crd.yaml"] {
+    apply_files(plane, &["deploy/install.yaml"])?;
+    apply_guests(plane)
+}
+
+fn apply_files(plane: &ControlPlane, paths: &[&str]) -> anyhow::Result<()> {
+    for path in paths {
         let path = repository().join(path);
         let path = path.to_str().context("the repository's path is not UTF-8")?;
         plane.run_kubectl(&["apply", "--server-side", "--filename", path], None)?;
     }
+    Ok(())
+}
+
+/// What guests need besides what is installed: their CRDs and roles.
+pub(crate) fn apply_guests(plane: &ControlPlane) -> anyhow::Result<()> {
+    apply_files(plane, &["deploy/crds", "deploy/rbac", "host/tests/raw/crd.yaml"])?;
     plane.run_kubectl(&["apply", "--server-side", "--filename", "-"], Some(ROLE))?;
     plane.run_kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=180s"], None)?;
     wait_for_the_roles(plane)

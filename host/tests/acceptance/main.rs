@@ -1,15 +1,16 @@
-//! Acceptance on a real control plane: `cargo test -p pintle --test acceptance -- [--smoke|--scenarios|--checks|--views] [PART-OF-A-NAME...]`.
+//! Acceptance on a real control plane: `cargo test -p pintle --test acceptance -- [--smoke|--scenarios|--checks|--views|--chart] [PART-OF-A-NAME...]`.
 //!
 //! Starts one control plane, installs Pintle from deploy/ as a user would, runs the host as its ServiceAccount, and runs every
 //! scenario of scenarios/, side by side where they do not touch what all share, and then every check of [`checks`]. One line each.
 //! `--smoke` runs those of tier one alone, `--scenarios` the scenarios alone, `--views` the checks of views, and `--checks`
-//! everything else.
+//! everything else. `--chart` has helm install Pintle instead, upgrade and remove it, and runs nothing else.
 //!
 //! `PINTLE_RETRIES` says how often what failed is tried again; what then passes has a line that says so.
 #![allow(clippy::disallowed_methods, reason = "acceptance runs in real time")]
 
 mod audit;
 mod beside;
+mod chart;
 mod commands;
 mod console;
 mod doors;
@@ -64,6 +65,8 @@ enum Part {
     /// The checks of views, which take as long as all others.
     Views,
     Checks,
+    /// The chart. It is run only where it is named, since it installs Pintle itself.
+    Chart,
 }
 
 /// What is run.
@@ -92,7 +95,8 @@ impl Arguments {
             [flag] if flag == "--scenarios" => (false, Some(Part::Scenarios)),
             [flag] if flag == "--views" => (false, Some(Part::Views)),
             [flag] if flag == "--checks" => (false, Some(Part::Checks)),
-            _ => bail!("one of --smoke, --scenarios, --views and --checks, not {}", flags.join(" ")),
+            [flag] if flag == "--chart" => (false, Some(Part::Chart)),
+            _ => bail!("one of --smoke, --scenarios, --views, --checks and --chart, not {}", flags.join(" ")),
         };
         Ok(Self { smoke, part, names, retries })
     }
@@ -193,7 +197,13 @@ async fn acceptance(arguments: &Arguments) -> anyhow::Result<usize> {
     // Blocking: nothing else is going on yet.
     let plane = Source::from_env()?.control_plane(&Options::default(), &mut |line| println!("{line}"))?;
     let mut tally = Tally { retries: arguments.retries, ..Tally::default() };
-    let outcome = everything(arguments, &files, &plane, &mut tally).await;
+    let outcome = if arguments.part == Some(Part::Chart) {
+        let outcome = tally.attempt(async |_| chart::check(&plane).await).await;
+        tally.line(chart::NAME, outcome);
+        Ok(())
+    } else {
+        everything(arguments, &files, &plane, &mut tally).await
+    };
     println!("{} passed, {} failed, {:.1} s", tally.passed, tally.failed, started.elapsed().as_secs_f32());
     plane.stop()?;
     outcome.map(|()| tally.failed)

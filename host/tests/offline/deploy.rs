@@ -4,13 +4,15 @@
 mod farm;
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
 
 use pintle_api as api;
+use pintle_offline::documents;
 use serde_json::{Value, json};
-use xtask::GUESTS;
+use xtask::{CHART, GUESTS, IMAGE, RENDERED};
 
 use crate::{objects, repository, snapshot};
 
@@ -28,17 +30,23 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Every object of deploy/, with the file that it is in. What host.yaml has is in install.yaml.
+/// Every object of deploy/, with the file that it is in. What the chart has is in what is rendered from it.
 fn all() -> Vec<(String, Value)> {
     let deploy = repository().join("deploy");
     let mut all = Vec::new();
     for path in files(&deploy) {
         let file = path.strip_prefix(&deploy).unwrap().display().to_string();
-        if file != "host.yaml" {
+        if !file.starts_with("chart/") {
             all.extend(objects(&path).into_iter().map(|object| (file.clone(), object)));
         }
     }
     all
+}
+
+/// With what the chart has where every value is set.
+fn all_with_chart() -> Vec<(String, Value)> {
+    let chart = objects(&repository().join("host/tests/offline/deploy/chart.yaml"));
+    all().into_iter().chain(chart.into_iter().map(|object| ("chart".to_owned(), object))).collect()
 }
 
 fn name(object: &Value) -> &str {
@@ -57,7 +65,7 @@ fn has(rule: &Value, key: &str, wanted: &[&str]) -> bool {
 /// Every rule of every role, with the file and the role.
 fn rules() -> Vec<(String, Value)> {
     let mut rules = Vec::new();
-    for (file, object) in all() {
+    for (file, object) in all_with_chart() {
         if ["ClusterRole", "Role"].contains(&object["kind"].as_str().unwrap()) {
             let role = format!("{file}: {}", name(&object));
             let of_role = object["rules"].as_array().cloned().unwrap_or_default();
@@ -117,12 +125,14 @@ fn no_role_has_a_wildcard() {
 }
 
 /// The rules that let somebody act as another, or write what gives rights: the role, its resources, and the names that it is limited to.
-const POWERFUL: [&str; 5] = [
+const POWERFUL: [&str; 6] = [
     "namespace/impersonate.yaml: pintle-impersonate: serviceaccounts [pintle-children]",
     "samples/farm/rbac.yaml: pintle-gateway-farm: apiservices [v1alpha.farm.example.com]",
     "samples/farm/rbac.yaml: pintle-gateway-farm: pods []",
     "samples/farm/rbac.yaml: pintle-gateway-farm: users groups uids userextras/authentication.kubernetes.io/credential-id []",
     "samples/farm/rbac.yaml: pintle-gateway-farm: serviceaccounts []",
+    // Before Helm deletes the rest, and only as long as it takes.
+    "chart: pintle-uninstall: apiservices []",
 ];
 
 #[test]
@@ -176,7 +186,7 @@ fn secrets_are_reached_by_name_alone() {
 #[test]
 fn every_pod_is_hardened() {
     // The samples have one that is a guest's to restart.
-    let of_pintle = all().into_iter().filter(|(file, _)| !file.starts_with("samples/"));
+    let of_pintle = all_with_chart().into_iter().filter(|(file, _)| !file.starts_with("samples/"));
     let mut count = 0;
     for (file, object) in of_pintle {
         let Some(pod) = object.pointer("/spec/template/spec") else { continue };
@@ -216,6 +226,54 @@ fn the_crds_are_those_of_the_types() {
         GUESTS.iter().flat_map(|guest| objects(&repository().join(guest.folder).join("crd.yaml"))).collect();
     guests.sort_by_key(|crd| name(crd).to_owned());
     assert!(crds_of("crds/") == guests, "deploy/crds is stale; run: cargo xtask gen");
+}
+
+#[test]
+fn what_is_rendered_is_of_this_chart() {
+    let first = format!("# chart: {}", pintle_testbed::chart_digest(&repository().join(CHART)).unwrap());
+    for file in RENDERED {
+        let text = fs::read_to_string(repository().join(file)).unwrap();
+        assert_eq!(text.lines().next(), Some(&*first), "{file} is stale; run: cargo xtask gen");
+    }
+}
+
+fn of_chart(file: &str) -> Value {
+    let text = fs::read_to_string(repository().join(CHART).join(file)).unwrap();
+    documents::parse_one(file, &text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn the_chart_installs_the_image_of_this_version() {
+    let chart = of_chart("Chart.yaml");
+    for field in ["version", "appVersion"] {
+        assert_eq!(chart[field], env!("CARGO_PKG_VERSION"), "{field}");
+    }
+    let install = fs::read_to_string(repository().join("deploy/install.yaml")).unwrap();
+    assert!(install.contains(&format!("image: {IMAGE}\n")), "not {IMAGE}");
+}
+
+#[test]
+fn every_value_of_the_chart_has_a_schema_and_is_set_where_the_tests_look() {
+    // Helm adds `global` where the chart is part of another one.
+    let keys = |value: &Value| -> BTreeSet<String> {
+        value.as_object().unwrap().keys().filter(|key| *key != "global").cloned().collect()
+    };
+    let (values, every) = (of_chart("values.yaml"), of_chart("ci/every-values.yaml"));
+    let schema = of_chart("values.schema.json");
+    assert_eq!(keys(&values), keys(&schema["properties"]));
+    assert_eq!(keys(&values), keys(&every));
+    for (part, schema) in schema["properties"].as_object().unwrap() {
+        if values[part].is_object() {
+            assert_eq!(keys(&values[part]), keys(&schema["properties"]), "{part}");
+            assert_eq!(keys(&values[part]), keys(&every[part]), "{part}");
+        }
+    }
+}
+
+#[test]
+fn the_chart_knows_no_namespace_but_that_of_its_release() {
+    let chart = fs::read_to_string(repository().join("host/tests/offline/deploy/chart.yaml")).unwrap();
+    assert!(!chart.contains("pintle-system"));
 }
 
 #[test]

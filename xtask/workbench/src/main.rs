@@ -7,6 +7,7 @@
 )]
 
 mod browser;
+mod chart;
 mod cluster;
 mod demo;
 
@@ -20,6 +21,8 @@ fn main() -> anyhow::Result<()> {
     match words.as_slice() {
         ["control-plane"] => cluster::build(),
         ["cluster"] => cluster::run(),
+        ["chart"] => chart::run(false),
+        ["chart", "--check"] => chart::run(true),
         ["demo", flags @ ..] => demo::run(flags.contains(&"--exit"), flags.contains(&"--console")),
         ["browser", arguments @ ..] => browser::run(arguments, true),
         // Without the operator, which would work on what the benchmark makes.

@@ -27,22 +27,22 @@ fn who_is_asked_says_yes_in_full_or_with_a_letter() {
 fn reconcilers_go_first_the_host_after_the_modules_and_its_namespace_last() {
     let plan = Plan::of(&[], installed(), false);
     assert_eq!(
-        plan.text(),
+        plan.text(false),
         "These are deleted, in this order:
   reconciler.pintle.dev/r
   module.pintle.dev/web-0.1.0
   deployment.apps/pintle -n pintle-system
   validatingadmissionpolicybinding.admissionregistration.k8s.io/pintle-module-in-use
   validatingadmissionpolicy.admissionregistration.k8s.io/pintle-module-in-use
-  networkpolicy.networking.k8s.io/pintle -n pintle-system
-  networkpolicy.networking.k8s.io/default-deny -n pintle-system
-  poddisruptionbudget.policy/pintle -n pintle-system
   rolebinding.rbac.authorization.k8s.io/pintle -n pintle-system
   role.rbac.authorization.k8s.io/pintle -n pintle-system
   clusterrolebinding.rbac.authorization.k8s.io/pintle
   clusterrole.rbac.authorization.k8s.io/pintle-host
   clusterrole.rbac.authorization.k8s.io/pintle
   serviceaccount/pintle -n pintle-system
+  poddisruptionbudget.policy/pintle -n pintle-system
+  networkpolicy.networking.k8s.io/pintle -n pintle-system
+  networkpolicy.networking.k8s.io/default-deny -n pintle-system
   namespace/pintle-system, with everything in it
 These stay:
   all roots and their CRDs, and the children of roots, without the finalizers of the host
@@ -70,32 +70,32 @@ fn what_leads_to_the_gateway_goes_before_it_and_the_gateway_before_everything_el
     let all = [Target::all(&services), gateway, reconcilers, modules, host];
     let plan = Plan::of(&read(&[view("bs", "web-0.1.0", None, &[])]), all, false);
     assert!(
-        plan.text().starts_with(
+        plan.text(false).starts_with(
             "These are deleted, in this order:
   apiservice.apiregistration.k8s.io/v1.b.io
   view.pintle.dev/bs
   deployment.apps/pintle-gateway -n pintle-system
-  flowschema.flowcontrol.apiserver.k8s.io/pintle-gateway
   prioritylevelconfiguration.flowcontrol.apiserver.k8s.io/pintle-gateway
-  networkpolicy.networking.k8s.io/pintle-gateway -n pintle-system
-  poddisruptionbudget.policy/pintle-gateway -n pintle-system
+  flowschema.flowcontrol.apiserver.k8s.io/pintle-gateway
   service/pintle-gateway -n pintle-system
   rolebinding.rbac.authorization.k8s.io/pintle-gateway -n pintle-system
-  role.rbac.authorization.k8s.io/pintle-gateway -n pintle-system
   rolebinding.rbac.authorization.k8s.io/pintle-gateway-auth-reader -n kube-system
+  role.rbac.authorization.k8s.io/pintle-gateway -n pintle-system
   clusterrolebinding.rbac.authorization.k8s.io/pintle-gateway-auth-delegator
   clusterrolebinding.rbac.authorization.k8s.io/pintle-gateway-views
-  clusterrole.rbac.authorization.k8s.io/pintle-gateway-views
   clusterrolebinding.rbac.authorization.k8s.io/pintle-gateway
+  clusterrole.rbac.authorization.k8s.io/pintle-gateway-views
   clusterrole.rbac.authorization.k8s.io/pintle-gateway
   serviceaccount/pintle-gateway -n pintle-system
+  poddisruptionbudget.policy/pintle-gateway -n pintle-system
+  networkpolicy.networking.k8s.io/pintle-gateway -n pintle-system
   reconciler.pintle.dev/r
   module.pintle.dev/web-0.1.0
   deployment.apps/pintle -n pintle-system
 "
         ),
         "{}",
-        plan.text()
+        plan.text(false)
     );
     let steps: Vec<usize> = plan.steps.iter().map(Vec::len).collect();
     assert_eq!(steps[..6], [1, 1, 1, 14, 1, 1], "each is gone before the next begins");
@@ -122,13 +122,13 @@ fn the_crds_go_last_and_only_where_that_is_said() {
             "customresourcedefinition.apiextensions.k8s.io/modules.pintle.dev"
         ]
     );
-    assert!(!plan.text().contains("without --crds"));
+    assert!(!plan.text(false).contains("without --crds"));
 }
 
 #[test]
 fn another_namespace_stays_and_what_is_in_it_goes() {
     let [host, gateway] = installation("tools").unwrap();
-    let text = Plan::of(&[], [vec![], vec![], vec![], vec![], host], false).text();
+    let text = Plan::of(&[], [vec![], vec![], vec![], vec![], host], false).text(false);
     assert!(!text.contains("namespace/") && !text.contains("pintle-system"), "{text}");
     for target in ["deployment.apps/pintle", "lease.coordination.k8s.io/pintle", "secret/pintle-gateway-tls"]
     {
@@ -136,6 +136,23 @@ fn another_namespace_stays_and_what_is_in_it_goes() {
     }
     let reader = gateway.iter().find(|target| target.name == "pintle-gateway-auth-reader").unwrap();
     assert_eq!(reader.namespace.as_deref(), Some("kube-system"));
+}
+
+#[test]
+fn what_helm_deletes_is_left_and_what_needs_it_goes_in_the_same_order() {
+    let [.., reconcilers, modules, _] = installed();
+    let plan = Plan::of(&[], [vec![], vec![], reconcilers, modules, vec![]], false);
+    assert!(
+        plan.text(true).starts_with(
+            "These are deleted, in this order:
+  reconciler.pintle.dev/r
+  module.pintle.dev/web-0.1.0
+These stay:
+"
+        ) && plan.text(true).ends_with("  the host, the gateway, and what was installed with them\n"),
+        "{}",
+        plan.text(true)
+    );
 }
 
 #[tokio::test]

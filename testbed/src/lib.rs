@@ -42,7 +42,7 @@ mod relay;
 mod source;
 
 pub use binaries::{Binaries, helm};
-pub use chart::chart_digest;
+pub use chart::{chart_digest, chart_files};
 pub use control_plane::{ControlPlane, Options, output};
 pub use patience::{Look, Patience, count_failed_wait, eventually};
 pub use processes::{Ended, Server, Signal};

@@ -3,8 +3,8 @@
 use std::{env::consts::ARCH, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result};
-use pintle_testbed::output;
-use xtask::root;
+use pintle_testbed::{chart_files, output};
+use xtask::{CHART, root};
 
 use crate::{
     archive::{Entry, gzip, sha256, tar},
@@ -26,6 +26,7 @@ pub(crate) fn write(binary: &Path, folder: &Path) -> Result<()> {
         (format!("{name}.tar.gz"), gzip(&tar(&command_line(binary, &name)?)?)?),
         ("gateway.yaml".to_owned(), manifest("gateway.yaml")?),
         ("install.yaml".to_owned(), manifest("install.yaml")?),
+        (format!("pintle-{}.tgz", env!("CARGO_PKG_VERSION")), gzip(&tar(&chart()?)?)?),
     ];
     // What an earlier version left behind is no part of this one.
     if folder.exists() {
@@ -40,6 +41,13 @@ pub(crate) fn write(binary: &Path, folder: &Path) -> Result<()> {
     }
     fs::write(folder.join("SHA256SUMS"), sums)?;
     Ok(())
+}
+
+/// The chart, as `helm package` lays it out, which leaves out what tests need.
+fn chart() -> Result<Vec<Entry>> {
+    let files = chart_files(&root().join(CHART))?.into_iter();
+    let files = files.filter(|(path, _)| !path.starts_with("ci/"));
+    Ok(files.map(|(path, content)| Entry::file(format!("pintle/{path}"), content)).collect())
 }
 
 /// The binary with what people read and their shells run, in a folder with this name.

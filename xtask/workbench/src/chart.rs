@@ -54,7 +54,7 @@ pub(crate) fn run(check: bool) -> Result<()> {
         ensure!(misspelt.is_err(), "a value that the chart does not have was taken");
     }
     for (file, (comment, flags)) in RENDERED.iter().zip(WITH) {
-        let rendered = helm.run(&[&["template", "pintle", CHART], flags].concat())?;
+        let rendered = helm.run(&[&["template", "pintle", CHART][..], flags].concat())?;
         let text = format!("{first}{comment}{rendered}");
         let path = root().join(file);
         if check {

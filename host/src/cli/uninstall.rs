@@ -299,14 +299,14 @@ impl Plan {
             text.push_str(&format!("  {target}{all}\n"));
         }
         let keeps_crds = !self.steps.iter().flatten().any(|target| target.is("CustomResourceDefinition"));
-        text + STAYS
-            + if keep_install {
-                INSTALL_STAYS
-            } else if keeps_crds {
-                CRDS_STAY
-            } else {
-                ""
-            }
+        let more = if keep_install {
+            INSTALL_STAYS
+        } else if keeps_crds {
+            CRDS_STAY
+        } else {
+            ""
+        };
+        text + STAYS + more
     }
 }
 

@@ -12,7 +12,7 @@ use xtask::{GUESTS, root, say};
 use crate::{
     build::{self, PACKAGES},
     console, guests, release,
-    requirements::lacks_node,
+    requirements::{lacks_go, lacks_node},
     run::{Program, Result, built, cargo, cpu_time, program, target},
 };
 
@@ -60,7 +60,7 @@ const TWO: [bool; 2] = [false, true];
 const PLANE: &str = "control-plane";
 
 /// The steps, in the order in which they run.
-fn steps() -> [Step; 17] {
+fn steps() -> [Step; 18] {
     let on_a_plane = |name, help| step(name, help).needs(&[PLANE, "guests"]);
     [
         step("format", "The format of the Rust files")
@@ -99,6 +99,10 @@ fn steps() -> [Step; 17] {
         on_a_plane("checks", "What else is checked on a real control plane (tier two)")
             .tiers(TWO)
             .work(|flags| flags.tests(&["--test", "acceptance"], &["--checks"])),
+        on_a_plane("versions", "The main paths on Kubernetes 1.35 (tier two)")
+            .tiers(TWO)
+            .lacks(lacks_go)
+            .work(versions),
         on_a_plane("browser", "The console in a browser: one story in tier one")
             .lacks(console::lacks_browser)
             .install(console::install_chromium)
@@ -175,13 +179,18 @@ impl Flags {
 
     /// Compiles these of the tests, and runs them, or what has one of the names.
     fn tests(&self, which: &[&str], arguments: &[&str]) -> Result<()> {
+        self.tests_with(which, arguments, &[])
+    }
+
+    /// The same, with these variables.
+    fn tests_with(&self, which: &[&str], arguments: &[&str], variables: &[(&str, &str)]) -> Result<()> {
         build::tests(which).args(["--no-run"]).go()?;
         let words = ["--no-fail-fast", "--quiet", "--"];
         let mut tests = build::tests(which).args(words).args(arguments).args(&self.names);
         if !self.all {
             tests = tests.env("PINTLE_CONFORMANCE_SEQUENCES", "60");
         }
-        self.run(tests.env("PINTLE_RETRIES", self.retries()))
+        self.run(with(tests.env("PINTLE_RETRIES", self.retries()), variables))
     }
 
     /// Runs a test of a real control plane, and in tier two again if it fails.
@@ -236,6 +245,21 @@ fn simulate(flags: &Flags) -> Result<()> {
     let extent: &[&str] = if flags.all { &[] } else { &["--quick"] };
     let only = flags.names.iter().flat_map(|name| ["--only", name]);
     flags.run(search().args(["--quiet", "--"]).args(extent).args(only))
+}
+
+/// The older release is built here, whatever control plane the other steps have.
+fn versions(flags: &Flags) -> Result<()> {
+    let older = [
+        ("PINTLE_TESTBED_KUBERNETES", "1.35"),
+        ("PINTLE_TESTBED_KUBECONFIG", ""),
+        ("KUBEBUILDER_ASSETS", ""),
+    ];
+    with(program(built("workbench"), ["control-plane"]), &older).go()?;
+    flags.tests_with(&["--test", "acceptance"], &["--versions"], &older)
+}
+
+fn with(program: Program, variables: &[(&str, &str)]) -> Program {
+    variables.iter().fold(program, |program, (key, value)| program.env(key, value))
 }
 
 fn browser(flags: &Flags) -> Result<()> {

@@ -1,9 +1,9 @@
-//! Acceptance on a real control plane: `cargo test -p pintle --test acceptance -- [--smoke|--scenarios|--checks|--views] [PART-OF-A-NAME...]`.
+//! Acceptance on a real control plane: `cargo test -p pintle --test acceptance -- [--smoke|--scenarios|--checks|--views|--versions] [PART-OF-A-NAME...]`.
 //!
 //! Starts one control plane, installs Pintle from deploy/ as a user would, runs the host as its ServiceAccount, and runs every
 //! scenario of scenarios/, side by side where they do not touch what all share, and then every check of [`checks`]. One line each.
 //! `--smoke` runs those of tier one alone, `--scenarios` the scenarios alone, `--views` the checks of views, and `--checks`
-//! everything else.
+//! everything else. `--versions` runs what is for an older Kubernetes, which `PINTLE_TESTBED_KUBERNETES` names.
 //!
 //! `PINTLE_RETRIES` says how often what failed is tried again; what then passes has a line that says so.
 #![allow(clippy::disallowed_methods, reason = "acceptance runs in real time")]
@@ -57,6 +57,9 @@ const SMOKE: [&str; 12] = [
     "webserver",
 ];
 
+/// The scenarios of an older Kubernetes.
+const OLDER: [&str; 3] = ["darkroom", "self-heal", "swap"];
+
 /// A part of all there is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -64,6 +67,8 @@ enum Part {
     /// The checks of views, which take as long as all others.
     Views,
     Checks,
+    /// What is run on an older Kubernetes, where the check of this part alone is true.
+    Older,
 }
 
 /// What is run.
@@ -92,15 +97,24 @@ impl Arguments {
             [flag] if flag == "--scenarios" => (false, Some(Part::Scenarios)),
             [flag] if flag == "--views" => (false, Some(Part::Views)),
             [flag] if flag == "--checks" => (false, Some(Part::Checks)),
-            _ => bail!("one of --smoke, --scenarios, --views and --checks, not {}", flags.join(" ")),
+            [flag] if flag == "--versions" => (false, Some(Part::Older)),
+            _ => bail!(
+                "one of --smoke, --scenarios, --views, --checks and --versions, not {}",
+                flags.join(" ")
+            ),
         };
         Ok(Self { smoke, part, names, retries })
     }
 
     /// Whether something of this part is to be run.
     fn wants(&self, part: Part, is_smoke: bool, name: &str) -> bool {
+        let is_part = match self.part {
+            None => part != Part::Older,
+            Some(Part::Older) if part == Part::Scenarios => OLDER.contains(&name),
+            Some(wanted) => wanted == part,
+        };
         (!self.smoke || is_smoke)
-            && self.part.is_none_or(|wanted| wanted == part)
+            && is_part
             && (self.names.is_empty() || self.names.iter().any(|part| name.contains(part)))
     }
 }
@@ -152,6 +166,7 @@ fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
         check(views::SMOKE, move || views::smoke(plane)).of_views().in_smoke(),
         check(views::NAME, move || views::check(plane)).of_views(),
         check(views::LARGE, move || views::large_lists(plane)).of_views(),
+        Check { part: Part::Older, ..check(views::OLDER, move || views::on_an_older_server(plane)) },
         check(served::NAME, move || async move { served::check(real) }),
         check(commands::PREVIEWS.claim, move || commands::previews(plane, real)),
         check(doors::NAME, move || doors::check(plane, real)).in_smoke(),
@@ -378,7 +393,7 @@ fn scenario_files() -> anyhow::Result<Vec<ScenarioFile>> {
         }
     }
     ensure!(!stems.is_empty(), "there is no scenario in {}", folder.display());
-    for name in SMOKE {
+    for name in SMOKE.into_iter().chain(OLDER) {
         ensure!(stems.iter().any(|stem| stem == name), "there is no scenario {name}");
     }
     stems.sort();

@@ -6,7 +6,7 @@ use std::env;
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use build::GoModule;
 
@@ -21,6 +21,16 @@ const CONTROL_PLANE: GoModule = GoModule {
     go_sum: include_str!("../control-plane/go.sum"),
     // The package of etcd is called server.
     renamed: &[("server", "etcd")],
+};
+
+/// The release before, on which tier two runs the main paths.
+const CONTROL_PLANE_BEFORE: GoModule = GoModule {
+    version: "v1.35.4",
+    linker_flags: "-s -w -X k8s.io/component-base/version.gitVersion=v1.35.4 \
+                   -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=35",
+    go_mod: include_str!("../control-plane-1.35/go.mod"),
+    go_sum: include_str!("../control-plane-1.35/go.sum"),
+    ..CONTROL_PLANE
 };
 
 const KWOK: GoModule = GoModule {
@@ -54,6 +64,8 @@ pub fn helm(progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
 /// They are built from Go modules, once. The result is kept in a cache folder (`$PINTLE_CACHE`, else `$XDG_CACHE_HOME/pintle`, else
 /// `~/.cache/pintle`) under a name that changes with the versions and with the module files, so a build is never stale.
 ///
+/// `PINTLE_TESTBED_KUBERNETES` says which release of Kubernetes is built: `1.36`, the default, or `1.35`.
+///
 /// If `KUBEBUILDER_ASSETS` names a folder, it must have kube-apiserver, etcd and kubectl. kube-controller-manager, kube-scheduler and kwok
 /// are taken from it if it has them, and are built otherwise. So a folder from another project, which has only the first three, still needs
 /// the build, and the controllers may then be of another release than the server.
@@ -75,7 +87,7 @@ impl Binaries {
     /// When `go` is not installed, a build fails, the cache cannot be written, or `KUBEBUILDER_ASSETS` lacks one of the three required
     /// programs.
     pub fn locate_or_build(progress: &mut dyn FnMut(&str)) -> Result<Self> {
-        let assets = assets()?;
+        let (assets, control_plane) = (assets()?, control_plane()?);
         let given =
             |name: &str| assets.as_ref().map(|folder| folder.join(name)).filter(|path| path.is_file());
         let mut find = |name: &str, module: &GoModule| match given(name) {
@@ -83,11 +95,11 @@ impl Binaries {
             None => Ok::<_, anyhow::Error>(module.locate_or_build(&cache()?, progress)?.join(name)),
         };
         Ok(Self {
-            etcd: find("etcd", &CONTROL_PLANE)?,
-            kube_apiserver: find("kube-apiserver", &CONTROL_PLANE)?,
-            kube_controller_manager: find("kube-controller-manager", &CONTROL_PLANE)?,
-            kube_scheduler: find("kube-scheduler", &CONTROL_PLANE)?,
-            kubectl: find("kubectl", &CONTROL_PLANE)?,
+            etcd: find("etcd", &control_plane)?,
+            kube_apiserver: find("kube-apiserver", &control_plane)?,
+            kube_controller_manager: find("kube-controller-manager", &control_plane)?,
+            kube_scheduler: find("kube-scheduler", &control_plane)?,
+            kubectl: find("kubectl", &control_plane)?,
             kwok: find("kwok", &KWOK)?,
         })
     }
@@ -98,12 +110,21 @@ impl Binaries {
         if let Some(folder) = assets()? {
             return Ok(folder.join("kubectl"));
         }
-        let built = cache().ok().and_then(|cache| CONTROL_PLANE.locate(&cache));
+        let built = control_plane()?;
+        let built = cache().ok().and_then(|cache| built.locate(&cache));
         let path = env::var_os("PATH").unwrap_or_default();
         let mut files = built.into_iter().chain(env::split_paths(&path)).map(|folder| folder.join("kubectl"));
         files
             .find(|file| file.is_file())
             .context("no kubectl: put one on PATH, or name its folder in KUBEBUILDER_ASSETS")
+    }
+}
+
+fn control_plane() -> Result<GoModule> {
+    match env::var("PINTLE_TESTBED_KUBERNETES").as_deref() {
+        Err(_) | Ok("" | "1.36") => Ok(CONTROL_PLANE),
+        Ok("1.35") => Ok(CONTROL_PLANE_BEFORE),
+        Ok(other) => bail!("PINTLE_TESTBED_KUBERNETES is {other}, and must be 1.35 or 1.36"),
     }
 }
 

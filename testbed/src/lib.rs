@@ -19,6 +19,7 @@
 //! | --- | --- |
 //! | `PINTLE_TESTBED_KUBECONFIG` | [`Source::from_env`] answers with the cluster of that kubeconfig instead of starting one |
 //! | `KUBEBUILDER_ASSETS` | a folder with kube-apiserver, etcd and kubectl, used instead of building them (see [`Binaries`]) |
+//! | `PINTLE_TESTBED_KUBERNETES` | the release that is built: `1.36`, the default, or `1.35` |
 //! | `PINTLE_CACHE` | where the built binaries are kept, instead of `$XDG_CACHE_HOME/pintle` or `~/.cache/pintle` |
 //! | `PINTLE_PATIENCE` | by how much every wait is longer than 180 seconds: `2` doubles it (see [`eventually`]) |
 //! | `PINTLE_TESTBED_KEEP` | `1` keeps the folder of every instance (logs, data, audit log) and prints where it is |

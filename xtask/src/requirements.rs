@@ -125,7 +125,7 @@ fn control_plane_is_there(variable: impl Fn(&str) -> Option<PathBuf>) -> bool {
 }
 
 /// What of Go this machine lacks to build the control plane, by testbed/*/go.mod; none if it is new enough.
-fn lacks_go() -> Option<String> {
+pub(crate) fn lacks_go() -> Option<String> {
     lacks("Go 1.26", outside("go", ["version"]), (1, 26))
 }
 

@@ -12,7 +12,7 @@ use xtask::{GUESTS, root, say};
 use crate::{
     build::{self, PACKAGES},
     console, guests, release,
-    requirements::lacks_node,
+    requirements::{lacks_go, lacks_node},
     run::{Program, Result, built, cargo, cpu_time, program, target},
 };
 
@@ -105,6 +105,10 @@ fn steps() -> [Step; 18] {
         )
         .tiers(TWO)
         .work(chart),
+        on_a_plane("versions", "The main paths on Kubernetes 1.35 (tier two)")
+            .tiers(TWO)
+            .lacks(lacks_go)
+            .work(versions),
         on_a_plane("browser", "The console in a browser: one story in tier one")
             .lacks(console::lacks_browser)
             .install(console::install_chromium)
@@ -181,13 +185,18 @@ impl Flags {
 
     /// Compiles these of the tests, and runs them, or what has one of the names.
     fn tests(&self, which: &[&str], arguments: &[&str]) -> Result<()> {
+        self.tests_with(which, arguments, &[])
+    }
+
+    /// The same, with these variables.
+    fn tests_with(&self, which: &[&str], arguments: &[&str], variables: &[(&str, &str)]) -> Result<()> {
         build::tests(which).args(["--no-run"]).go()?;
         let words = ["--no-fail-fast", "--quiet", "--"];
         let mut tests = build::tests(which).args(words).args(arguments).args(&self.names);
         if !self.all {
             tests = tests.env("PINTLE_CONFORMANCE_SEQUENCES", "60");
         }
-        self.run(tests.env("PINTLE_RETRIES", self.retries()))
+        self.run(with(tests.env("PINTLE_RETRIES", self.retries()), variables))
     }
 
     /// Runs a test of a real control plane, and in tier two again if it fails.
@@ -248,6 +257,21 @@ fn chart(flags: &Flags) -> Result<()> {
     build::binaries(&["workbench"])?;
     flags.run(program(built("workbench"), ["chart", "--check"]))?;
     flags.tests(&["--test", "acceptance"], &["--chart"])
+}
+
+/// The older release is built here, whatever control plane the other steps have.
+fn versions(flags: &Flags) -> Result<()> {
+    let older = [
+        ("PINTLE_TESTBED_KUBERNETES", "1.35"),
+        ("PINTLE_TESTBED_KUBECONFIG", ""),
+        ("KUBEBUILDER_ASSETS", ""),
+    ];
+    with(program(built("workbench"), ["control-plane"]), &older).go()?;
+    flags.tests_with(&["--test", "acceptance"], &["--versions"], &older)
+}
+
+fn with(program: Program, variables: &[(&str, &str)]) -> Program {
+    variables.iter().fold(program, |program, (key, value)| program.env(key, value))
 }
 
 fn browser(flags: &Flags) -> Result<()> {

@@ -68,13 +68,17 @@ impl ModuleObjects {
         let spec = ModuleSpec { digest: digest.into(), source: ModuleSource { config_map: Some(source) } };
         Self { config_maps, module: Module::new(name, spec) }
     }
+
+    /// The objects as JSON, in their order.
+    pub fn to_values(&self) -> Vec<Value> {
+        let config_maps = self.config_maps.iter().map(|config_map| json!(config_map));
+        config_maps.chain([json!(self.module)]).collect()
+    }
 }
 
 /// The objects that `pintle push` makes of a module by default, in their order, as JSON: tests and simulations apply these.
 pub fn module_objects(name: &str, bytes: &[u8], digest: &str) -> Vec<Value> {
-    let ModuleObjects { config_maps, module } = ModuleObjects::new(NAMESPACE, name, bytes, digest);
-    let config_maps = config_maps.into_iter().map(|config_map| json!(config_map));
-    config_maps.chain([json!(module)]).collect()
+    ModuleObjects::new(NAMESPACE, name, bytes, digest).to_values()
 }
 
 #[cfg(test)]

@@ -336,6 +336,8 @@ words! {
     pub const BACKING_KIND_MISSING: &str = "BackingKindMissing";
     /// The API server itself, a CRD or another aggregated API serves the group that the view declares.
     pub const GROUP_TAKEN: &str = "GroupTaken";
+    /// The View acts as its callers, and the API server is too old for that.
+    pub const IMPERSONATION_UNAVAILABLE: &str = "ImpersonationUnavailable";
     /// `Registered`: the API server sends requests to the gateway.
     pub const REGISTERED_AND_AVAILABLE: &str = "Available";
     /// An older View serves this resource, or this path, already.

@@ -52,6 +52,8 @@ pub(crate) struct Control {
     loads: Loads,
     kinds: BTreeMap<Kind, (KindState, Duration)>,
     world: World,
+    /// Whether the API server has said a version that lets the gateway ask as the caller.
+    is_new_enough: bool,
     table: Table,
     directory: watch::Sender<Option<Arc<Directory>>>,
     registration: Registration,
@@ -83,6 +85,7 @@ impl Control {
             loads: Loads::new(Arc::new(loader), spawner.clone(), woken),
             registration: Registration::new(client.clone(), own.clone(), bundle),
             world: World { own, ..World::default() },
+            is_new_enough: false,
             cluster: Cluster::new(client),
             resource: builtin("pintle.dev/v1alpha1", "View", "views", false),
             spawner,
@@ -120,6 +123,7 @@ impl Control {
         self.world.services = self.objects.services();
         let wanted = wanted::modules(&self.world.views);
         self.world.modules = self.loads.look(&wanted, &self.objects.modules());
+        self.ask_for_version().await;
         self.ask_for_kinds().await;
         self.check_configs().await;
         self.check_shown().await;
@@ -151,6 +155,21 @@ impl Control {
             self.directory.send_replace(Some(directory));
         }
         is_written
+    }
+
+    /// Asks the API server for its version, if a View has it act as the caller, until it is new enough for that: it may be upgraded.
+    async fn ask_for_version(&mut self) {
+        if self.is_new_enough || !self.world.views.values().any(|view| bind::acts_as_caller(&view.spec)) {
+            return;
+        }
+        match tokio::time::timeout(REQUEST_TIMEOUT, self.cluster.client().apiserver_version()).await {
+            Ok(Ok(version)) => {
+                self.world.too_old = bind::too_old(&version.major, &version.minor);
+                self.is_new_enough = self.world.too_old.is_none();
+            }
+            Ok(Err(error)) => debug!(%error, "The API server does not say its version"),
+            Err(_) => debug!("The API server did not say its version in time"),
+        }
     }
 
     /// Asks the API server how it serves the backing kinds.

@@ -26,6 +26,8 @@ const NO_NAMESPACE: &str = "install Pintle with: kubectl apply --server-side -f 
 /// Module that names them. A Module never changes. If the Module exists with the same bytes, the command does nothing. Other bytes
 /// need another name.
 ///
+/// With -o, the command needs no cluster: it prints these objects, for a folder that a GitOps controller applies (docs/gitops.md).
+///
 /// With kubectl, `kubectl create configmap --from-file` stores a module of less than 1 MiB, and `kubectl apply` creates a Module that names
 /// it.
 #[derive(Debug, Args)]
@@ -38,7 +40,10 @@ Examples:
   pintle push webserver-0.2.0 webserver.wasm --wait
 
   # Then switch to it
-  pintle swap webserver webserver-0.2.0")]
+  pintle swap webserver webserver-0.2.0
+
+  # Print the objects instead, for a file in git
+  pintle push webserver-0.2.0 webserver.wasm -o yaml")]
 pub(super) struct Push {
     /// Name of the Module. Usually the name and version of the guest
     name: String,
@@ -58,6 +63,10 @@ pub(super) struct Push {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = live::duration)]
     timeout: Duration,
 
+    /// Print the objects instead of uploading them. One of yaml or json
+    #[arg(short, long, value_name = "yaml|json", hide_possible_values = true, conflicts_with = "wait")]
+    output: Option<output::Data>,
+
     #[command(flatten)]
     connect: Connect,
 }
@@ -72,23 +81,27 @@ impl Push {
             return Err(Problem::new(format!("{:?} is no name for a Module", self.name))
                 .hint("it has lower-case letters, digits, '-' and '.', as in webserver-0.2.0"));
         }
-        live::block_on(self.push(&bytes, &guest))
+        let wanted = ModuleObjects::new(&self.namespace, &self.name, &bytes, &guest.digest().to_string());
+        if let Some(form) = self.output {
+            output::print(&output::objects(&wanted.to_values(), form)?)?;
+            return Ok(CommandStatus::Fine);
+        }
+        live::block_on(self.push(&wanted, &guest))
     }
 
-    async fn push(&self, bytes: &[u8], guest: &engine::Module) -> Result<CommandStatus, Problem> {
+    async fn push(&self, wanted: &ModuleObjects, guest: &engine::Module) -> Result<CommandStatus, Problem> {
         let client = live::client(&self.connect).await?;
         let modules: Api<Module> = Api::all(client.clone());
-        let digest = guest.digest().to_string();
-        let wanted = ModuleObjects::new(&self.namespace, &self.name, bytes, &digest);
+        let digest = &wanted.module.spec.digest;
         // Who may not list Modules is not warned of them.
         let others: Vec<Module> = live::list(&client).await.unwrap_or_default();
         let manner = Manner { manager: FIELD_MANAGER, dry_run: false };
-        let said = match upload::upload(&client, &wanted, manner).await.map_err(refused)? {
+        let said = match upload::upload(&client, wanted, manner).await.map_err(refused)? {
             (Uploaded::Created, _) => "created",
             (Uploaded::Unchanged, _) => "unchanged",
         };
         output::print(&format!("module.pintle.dev/{} {said}\n", self.name))?;
-        let warnings = upload::warnings(&self.name, &digest, guest.version(), &others);
+        let warnings = upload::warnings(&self.name, digest, guest.version(), &others);
         warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
         if self.wait {
             live::wait(self.timeout, live::PODS, || self.look(&modules)).await?;

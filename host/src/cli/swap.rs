@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, Patch, PatchParams},
@@ -43,6 +44,9 @@ use super::{
 /// For a View, written as view/NAME, the gateway does the same: the old module serves until the new one is ready. Clients that watch
 /// the objects then list them anew. A View has no roots to plan with, and no history.
 ///
+/// Where a GitOps controller or Helm applies the object, it would set the module back. Then nothing is switched, and the command prints the
+/// lines to change in git; --force switches all the same, until it is applied again.
+///
 /// Nothing is switched that somebody has changed meanwhile. With --dry-run, nothing is switched at all: the output and the exit code are those
 /// of `pintle plan -o summary`.
 ///
@@ -80,7 +84,7 @@ pub(super) struct Swap {
     #[arg(long, conflicts_with = "module")]
     undo: bool,
 
-    /// Switch although roots would newly fail, or although that cannot be told
+    /// Switch although roots would newly fail or that cannot be told, or although another manager applies the module
     #[arg(long, conflicts_with = "dry_run")]
     force: bool,
 
@@ -135,6 +139,23 @@ impl Wanted {
         let active = Self::of(status.active.as_ref()?);
         if active == found.spec { status.history.first().map(Self::of) } else { Some(active) }
     }
+}
+
+/// Who applies an object from files by updates, without server-side apply: Argo CD by default, and Helm 3 with Flux's controller for it.
+const APPLY_BY_UPDATES: [&str; 3] = ["argocd-controller", "helm", "helm-controller"];
+
+/// The manager that has applied `spec.module` from a file, and will again. A person with kubectl is none.
+fn applier(found: &Swapped) -> Option<&str> {
+    let owns = |entry: &&ManagedFieldsEntry| {
+        let fields = entry.fields_v1.as_ref();
+        fields.is_some_and(|fields| fields.0.pointer("/f:spec/f:module").is_some())
+    };
+    let applies = |entry: &&ManagedFieldsEntry| {
+        let manager = entry.manager.as_deref().unwrap_or_default();
+        let is_apply = entry.operation.as_deref() == Some("Apply");
+        is_apply && !manager.starts_with("kubectl") || APPLY_BY_UPDATES.contains(&manager)
+    };
+    found.metadata.managed_fields.iter().flatten().filter(owns).find(applies)?.manager.as_deref()
 }
 
 /// The merge patch that makes one value of another.
@@ -265,6 +286,9 @@ impl Swap {
         }
         let before = found.status.clone().unwrap_or_default();
         let spec_before = found.spec.clone();
+        if !self.dry_run && spec_before != wanted {
+            self.leaves_to_others(&found, &wanted)?;
+        }
         if let ModuleUser::Reconciler(name) = &self.what
             && (self.dry_run || spec_before != wanted)
         {
@@ -326,6 +350,25 @@ impl Swap {
             let message = format!("no other module or config was in force for {}", self.what.name());
             Problem::new(message).hint("see which Modules there are with: kubectl get modules")
         })
+    }
+
+    /// Refuses a swap that another manager would undo.
+    fn leaves_to_others(&self, found: &Swapped, wanted: &Wanted) -> Result<(), Problem> {
+        let Some(manager) = applier(found) else { return Ok(()) };
+        let (kind, name) = (self.what.kind(), self.what.name());
+        let message = format!("{manager} applies {kind} {name} and would set its module back");
+        if self.force {
+            eprintln!("warning: it is swapped all the same (--force): {message}");
+            return Ok(());
+        }
+        let mut lines = format!("spec.module: {}", wanted.module);
+        if found.spec.config != wanted.config {
+            lines.push_str(&format!("\n  spec.config: {}", wanted.config));
+        }
+        Err(Problem::failed(message).hint(format!(
+            "change the file of {kind} {name} from which it is applied, in git:\n  {lines}\n\
+             nothing was swapped; to swap all the same, until it is applied again: --force"
+        )))
     }
 
     /// Refuses a swap of which there is no plan, or against which its plan speaks.

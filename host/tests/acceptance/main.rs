@@ -1,9 +1,10 @@
-//! Acceptance on a real control plane: `cargo test -p pintle --test acceptance -- [--smoke|--scenarios|--checks|--views|--chart] [PART-OF-A-NAME...]`.
+//! Acceptance on a real control plane: `cargo test -p pintle --test acceptance -- [--smoke|--scenarios|--checks|--views|--chart|--versions] [PART-OF-A-NAME...]`.
 //!
 //! Starts one control plane, installs Pintle from deploy/ as a user would, runs the host as its ServiceAccount, and runs every
 //! scenario of scenarios/, side by side where they do not touch what all share, and then every check of [`checks`]. One line each.
 //! `--smoke` runs those of tier one alone, `--scenarios` the scenarios alone, `--views` the checks of views, and `--checks`
-//! everything else. `--chart` has helm install Pintle instead, upgrade and remove it, and runs nothing else.
+//! everything else. `--chart` has helm install Pintle instead, upgrade and remove it, and runs nothing else. `--versions` runs
+//! what is for an older Kubernetes, which `PINTLE_TESTBED_KUBERNETES` names.
 //!
 //! `PINTLE_RETRIES` says how often what failed is tried again; what then passes has a line that says so.
 #![allow(clippy::disallowed_methods, reason = "acceptance runs in real time")]
@@ -58,6 +59,9 @@ const SMOKE: [&str; 12] = [
     "webserver",
 ];
 
+/// The scenarios of an older Kubernetes.
+const OLDER: [&str; 3] = ["darkroom", "self-heal", "swap"];
+
 /// A part of all there is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -67,6 +71,8 @@ enum Part {
     Checks,
     /// The chart. It is run only where it is named, since it installs Pintle itself.
     Chart,
+    /// What is run on an older Kubernetes, where the check of this part alone is true.
+    Older,
 }
 
 /// What is run.
@@ -96,15 +102,24 @@ impl Arguments {
             [flag] if flag == "--views" => (false, Some(Part::Views)),
             [flag] if flag == "--checks" => (false, Some(Part::Checks)),
             [flag] if flag == "--chart" => (false, Some(Part::Chart)),
-            _ => bail!("one of --smoke, --scenarios, --views, --checks and --chart, not {}", flags.join(" ")),
+            [flag] if flag == "--versions" => (false, Some(Part::Older)),
+            _ => bail!(
+                "one of --smoke, --scenarios, --views, --checks, --chart and --versions, not {}",
+                flags.join(" ")
+            ),
         };
         Ok(Self { smoke, part, names, retries })
     }
 
     /// Whether something of this part is to be run.
     fn wants(&self, part: Part, is_smoke: bool, name: &str) -> bool {
+        let is_part = match self.part {
+            None => part != Part::Older,
+            Some(Part::Older) if part == Part::Scenarios => OLDER.contains(&name),
+            Some(wanted) => wanted == part,
+        };
         (!self.smoke || is_smoke)
-            && self.part.is_none_or(|wanted| wanted == part)
+            && is_part
             && (self.names.is_empty() || self.names.iter().any(|part| name.contains(part)))
     }
 }
@@ -156,6 +171,7 @@ fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
         check(views::SMOKE, move || views::smoke(plane)).of_views().in_smoke(),
         check(views::NAME, move || views::check(plane)).of_views(),
         check(views::LARGE, move || views::large_lists(plane)).of_views(),
+        Check { part: Part::Older, ..check(views::OLDER, move || views::on_an_older_server(plane)) },
         check(served::NAME, move || async move { served::check(real) }),
         check(commands::PREVIEWS.claim, move || commands::previews(plane, real)),
         check(doors::NAME, move || doors::check(plane, real)).in_smoke(),
@@ -388,7 +404,7 @@ fn scenario_files() -> anyhow::Result<Vec<ScenarioFile>> {
         }
     }
     ensure!(!stems.is_empty(), "there is no scenario in {}", folder.display());
-    for name in SMOKE {
+    for name in SMOKE.into_iter().chain(OLDER) {
         ensure!(stems.iter().any(|stem| stem == name), "there is no scenario {name}");
     }
     stems.sort();

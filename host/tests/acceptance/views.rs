@@ -30,6 +30,9 @@ pub(crate) const LARGE: &str = "a small gateway lives through large lists";
 /// What is seen of it in tier one.
 pub(crate) const SMOKE: &str = "the farm is served, and kubectl is answered";
 
+/// What is seen of it on Kubernetes 1.35.
+pub(crate) const OLDER: &str = "a view that acts as its caller says what an older API server lacks";
+
 const NAMESPACE: &str = "farm";
 
 /// Group, version, kind and plural.
@@ -95,6 +98,14 @@ pub(crate) async fn beside_a_crd(plane: &ControlPlane) -> anyhow::Result<()> {
         farm.is_served()?;
         let filter = std::env::var("PINTLE_BESIDE").ok();
         beside::compare(plane, filter.as_deref(), std::env::var_os("PINTLE_BESIDE_LONG").is_some()).await?;
+        farm.leaves_nothing_behind()
+    };
+    with_farm(plane, work).await
+}
+
+pub(crate) async fn on_an_older_server(plane: &ControlPlane) -> anyhow::Result<()> {
+    let work = async |farm: &mut Farm<'_>| {
+        farm.says(OLDER)?;
         farm.leaves_nothing_behind()
     };
     with_farm(plane, work).await

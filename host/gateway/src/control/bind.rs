@@ -8,7 +8,7 @@ use pintle_api::{ActiveView, CandidateModule, View, ViewSpec, ViewStatus};
 use pintle_core::{
     conditions::{self, Blocker, READY},
     reasons,
-    view::{Backing, Epoch, Served, Verb, document::may_be_served, rights, table::Columns},
+    view::{Access, Backing, Epoch, Served, Verb, document::may_be_served, rights, table::Columns},
 };
 use pintle_engine::{Module, Views};
 use pintle_schema::structural::Structural;
@@ -23,6 +23,9 @@ use crate::show::InForce;
 /// For how long a gateway that cannot load what others have put into force leaves it at what they say. Most loads that fail in passing succeed
 /// within that.
 const CONTRADICTED_AFTER: SignedDuration = SignedDuration::from_secs(30);
+
+/// The minor version of Kubernetes 1 that has constrained impersonation (KEP-5284) by default.
+const IMPERSONATES_SINCE: u32 = 36;
 
 /// What the decision is made from.
 #[derive(Debug, Default)]
@@ -40,6 +43,8 @@ pub(crate) struct World {
     pub(crate) shown: BTreeMap<(String, String), Result<(), Failure>>,
     /// The gateway's own Service: its namespace and name.
     pub(crate) own: (String, String),
+    /// The version of an API server that lets nobody ask as the caller. None: it does, or has not said its version.
+    pub(crate) too_old: Option<String>,
 }
 
 /// How far a Module is.
@@ -271,6 +276,7 @@ fn candidate(world: &World, view: &View) -> Result<Candidate, Failure> {
     }
     let path = spec.serve.rest.as_ref().map(|rest| rest.path.as_str());
     may_be_served(path, manifest, spec.access)?;
+    can_act_as_caller(world, spec)?;
     let verbs = Verb::of_view(&spec.verbs, manifest)?;
     rights::may_be_shown(&manifest.backing, manifest.is_writable())?;
     is_group_free(world, manifest)?;
@@ -306,6 +312,28 @@ fn candidate(world: &World, view: &View) -> Result<Candidate, Failure> {
         }
     }
     Ok(Candidate { views, served })
+}
+
+/// Whether requests to the backing kind are made in the caller's name. Documents are read with the caller's own token.
+pub(crate) fn acts_as_caller(spec: &ViewSpec) -> bool {
+    spec.access == Access::ViewAndBacking && spec.serve.rest.is_none()
+}
+
+/// The version of an API server, if it has no constrained impersonation by default.
+pub(crate) fn too_old(major: &str, minor: &str) -> Option<String> {
+    // Some providers write 35+.
+    let number = minor.trim_end_matches('+').parse::<u32>().ok()?;
+    (major == "1" && number < IMPERSONATES_SINCE).then(|| format!("{major}.{number}"))
+}
+
+/// Otherwise each request of a caller would be refused, with a word of rights that nobody lacks.
+fn can_act_as_caller(world: &World, spec: &ViewSpec) -> Result<(), Failure> {
+    let Some(version) = world.too_old.as_ref().filter(|_| acts_as_caller(spec)) else { return Ok(()) };
+    let message = format!(
+        "under ViewAndBacking the gateway asks as the caller, by constrained impersonation, and Kubernetes {version} has none: \
+         upgrade to 1.{IMPERSONATES_SINCE}, or set access View, where rights on the view are enough"
+    );
+    Err(Failure::terminal(reasons::IMPERSONATION_UNAVAILABLE, message).at("spec.access"))
 }
 
 /// Whether what a view shows can be evaluated. It may take long, since the schema comes from a guest; the answer is the same for ever.

@@ -287,6 +287,60 @@ async fn a_swap_after_which_roots_would_newly_fail_is_refused_unless_it_is_force
 }
 
 #[tokio::test]
+async fn a_swap_that_another_manager_would_undo_is_refused_with_the_line_for_git_unless_it_is_forced() {
+    for (manager, is_refused) in [("kustomize-controller", true), ("kubectl", false)] {
+        let (_server, client) = farm();
+        let reconcilers = Api::<Reconciler>::all(client.clone());
+        let applied = json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": "r"},
+            "spec": {"for": {"apiVersion": "a.io/v1", "kind": "A"}, "module": OLD}});
+        let params = PatchParams::apply(manager).force();
+        reconcilers.patch("r", &params, &Patch::Apply(applied)).await.unwrap();
+        let what = ModuleUser::Reconciler("r".into());
+        let swap = Swap { what, wait: false, ..swap() };
+        let refused = swap.swap(&client).await.unwrap_err().to_string();
+        // A plan speaks against it, too, but is not made first.
+        assert_eq!(refused.contains("GuestTrapped"), !is_refused, "{refused}");
+        let said = "error: kustomize-controller applies Reconciler r and would set its module back\n\
+                    hint: change the file of Reconciler r from which it is applied, in git:\n  spec.module: farm-0.2.0\n\
+                    nothing was swapped; to swap all the same, until it is applied again: --force\n";
+        assert_eq!(refused == said, is_refused, "{refused}");
+        assert_eq!(reconcilers.get("r").await.unwrap().spec.module, OLD);
+        let forced = Swap { force: true, ..swap };
+        assert_eq!(forced.swap(&client).await.unwrap(), CommandStatus::Fine);
+        assert_eq!(reconcilers.get("r").await.unwrap().spec.module, NEW);
+    }
+}
+
+#[test]
+fn who_applies_from_files_is_told_from_people_and_what_comes_back_is_printed_for_git() {
+    let of = |manager: &str, operation: &str, fields: Value| {
+        let mut object = reconciler(NEW, Some(NEW), &[]);
+        object["metadata"]["managedFields"] = json!([{"manager": manager, "operation": operation,
+            "apiVersion": "pintle.dev/v1alpha1", "fieldsType": "FieldsV1", "fieldsV1": fields}]);
+        object["status"]["history"] = json!([{"module": OLD, "digest": "", "since": "", "config": {"a": 1}}]);
+        read::<Swapped>(&[object]).remove(0)
+    };
+    let module = json!({"f:spec": {"f:module": {}}});
+    for (manager, operation) in
+        [("kustomize-controller", "Apply"), ("argocd-controller", "Update"), ("helm", "Update")]
+    {
+        let found = of(manager, operation, module.clone());
+        assert_eq!(applier(&found), Some(manager));
+        let undo = Swap { what: ModuleUser::Reconciler("r".into()), module: None, undo: true, ..swap() };
+        let refused = undo.leaves_to_others(&found, &undo.wanted(&found).unwrap()).unwrap_err().to_string();
+        let lines = "in git:\n  spec.module: farm-0.1.0\n  spec.config: {\"a\":1}\n";
+        assert!(refused.contains(lines), "{refused}");
+    }
+    let people = ["kubectl", "kubectl-client-side-apply", FIELD_MANAGER, "pintle-console"];
+    for found in people.map(|manager| of(manager, "Update", module.clone())) {
+        assert_eq!(applier(&found), None);
+    }
+    assert_eq!(applier(&of("kubectl", "Apply", module)), None);
+    let other_fields = json!({"f:spec": {"f:grants": {}}});
+    assert_eq!(applier(&of("kustomize-controller", "Apply", other_fields)), None);
+}
+
+#[tokio::test]
 async fn a_plan_of_many_roots_counts_the_pods_of_what_it_deletes() {
     let (_server, client) = farm();
     let module = Some(ModuleChoice::Named(OLD.into()));

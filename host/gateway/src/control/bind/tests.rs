@@ -112,6 +112,25 @@ fn a_gateway_that_alone_cannot_load_what_is_in_force_does_not_contradict_the_oth
 }
 
 #[test]
+fn a_view_that_acts_as_its_caller_says_what_an_old_api_server_lacks() {
+    let of = |spec: Value, minor: &str| {
+        let world = World { too_old: too_old("1", minor), ..world(Vec::new()) };
+        can_act_as_caller(&world, &view(json!({"spec": spec})).spec).map_err(|failure| failure.to_string())
+    };
+    let said = of(json!({}), "35+").unwrap_err();
+    for word in [reasons::IMPERSONATION_UNAVAILABLE, "spec.access", "Kubernetes 1.35", "1.36", "access View"]
+    {
+        assert!(said.contains(word), "{word} in: {said}");
+    }
+    let rest = json!({"serve": {"aggregated": null, "rest": {"path": "llamas"}}});
+    for (spec, minor) in
+        [(json!({}), "36"), (json!({}), "?"), (json!({"access": "View"}), "35"), (rest, "35")]
+    {
+        assert_eq!(of(spec.clone(), minor), Ok(()), "{spec} {minor}");
+    }
+}
+
+#[test]
 fn a_suspended_view_answers_nothing_and_says_why() {
     let suspended = view(json!({"spec": {"suspend": true}, "status": status()}));
     let decision = decide(&world(vec![suspended]), "llamas", NOW);

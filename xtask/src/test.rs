@@ -12,7 +12,7 @@ use xtask::{GUESTS, root, say};
 use crate::{
     build::{self, PACKAGES},
     console, guests, release,
-    requirements::{lacks_go, lacks_node},
+    requirements::{apt, lacks_go, lacks_node, on_path},
     run::{Program, Result, built, cargo, cpu_time, program, target},
 };
 
@@ -28,7 +28,8 @@ pub(crate) struct Flags {
     /// Leave out what needs a control plane
     #[arg(long)]
     offline: bool,
-    /// Install with apt what steps are left out without: Chromium, and for the step `image` podman, skopeo and docker-registry
+    /// Install with apt what steps are left out without: Chromium, for the step `image` podman, skopeo and docker-registry, and
+    /// for `alerts` promtool
     #[arg(long)]
     install: bool,
     /// Of the step of --only, run only what has one of these in its name
@@ -60,7 +61,7 @@ const TWO: [bool; 2] = [false, true];
 const PLANE: &str = "control-plane";
 
 /// The steps, in the order in which they run.
-fn steps() -> [Step; 18] {
+fn steps() -> [Step; 20] {
     let on_a_plane = |name, help| step(name, help).needs(&[PLANE, "guests"]);
     [
         step("format", "The format of the Rust files")
@@ -75,6 +76,11 @@ fn steps() -> [Step; 18] {
             .needs(&["guests"])
             .work(units),
         step("golden", "The golden cases of the guests").needs(&["guests"]).work(golden_cases),
+        step("alerts", "The alert rules and their tests, by promtool (tier two)")
+            .tiers(TWO)
+            .lacks(lacks_promtool)
+            .install(install_promtool)
+            .work(alerts),
         step("simulate", "The search on the simulator: scenarios, plans of faults, broken hosts to catch")
             .needs(&["guests"])
             .work(simulate),
@@ -243,6 +249,26 @@ fn golden_cases(flags: &Flags) -> Result<()> {
         let cases = root().join(guest.folder).join("cases");
         flags.run(program(&pintle, [Path::new("test"), &module, &cases]))
     })
+}
+
+/// promtool, which Debian has in the package of Prometheus.
+fn lacks_promtool() -> Option<String> {
+    on_path("promtool").is_none().then(|| "promtool; --install brings it with apt".to_owned())
+}
+
+fn install_promtool() -> Result<()> {
+    if lacks_promtool().is_none() {
+        return Ok(());
+    }
+    apt(&["prometheus"])?;
+    // Where there is systemd, Debian starts a Prometheus that nobody asked for.
+    drop(program("systemctl", ["disable", "--now", "prometheus"]).asked());
+    Ok(())
+}
+
+fn alerts(flags: &Flags) -> Result<()> {
+    flags.run(program("promtool", ["check", "rules", "deploy/alerts/pintle.rules.yaml"]))?;
+    flags.run(program("promtool", ["test", "rules", "deploy/alerts/pintle.test.yaml"]))
 }
 
 fn simulate(flags: &Flags) -> Result<()> {

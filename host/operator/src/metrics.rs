@@ -54,6 +54,7 @@ labels! {
     Error { controller: String, reason: String }
     Roots { controller: String, state: &'static str }
     Hit { controller: String, limit: &'static str }
+    Readiness { controller: String, reason: String }
     Write { controller: String, verb: &'static str, code: u16 }
     Call { verb: String, host: String }
     Reply { code: String, method: String, host: String }
@@ -113,6 +114,7 @@ pub struct Metrics {
     roots: Gauges<Roots>,
     pub(crate) backing_off: Gauges<Controller>,
     pub(crate) throttled: Gauges<Controller>,
+    pub(crate) reconciler_ready: Gauges<Readiness>,
     limits_hit: Counters<Hit>,
     swaps: Counters<Controller>,
     compile_seconds: Histograms<Compiled>,
@@ -222,6 +224,7 @@ impl Default for Metrics {
             roots: add(to, "pintle_roots", "Roots: ready, failing, or other"),
             backing_off: add(to, "pintle_roots_backing_off", "Roots that wait for the end of a back-off"),
             throttled: add(to, "pintle_roots_throttled", "Roots that are slowed"),
+            reconciler_ready: add(to, "pintle_reconciler_ready", "1 where a Reconciler is Ready, else 0"),
             limits_hit: add(to, "pintle_limits_hit", "Times that a limit was hit"),
             swaps: add(to, "pintle_swaps", "Times that another module came into force"),
             compile_seconds: time(

@@ -1,6 +1,7 @@
 //! The built binary, the files of deploy/ and docs/, and the guests of this repository, without a control plane.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "what helps a test may fail it")]
 
+mod alerts;
 mod cli;
 mod deploy;
 mod docs;

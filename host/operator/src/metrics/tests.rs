@@ -12,6 +12,8 @@ fn full(controllers: [&str; 2]) -> Metrics {
     for family in [&metrics.cache_objects, &metrics.cache_bytes, &metrics.memory_budget] {
         family.get_or_create(&Size { of: "x" }).set(1.5);
     }
+    let readiness = Readiness { controller: "x".into(), reason: "x".into() };
+    metrics.reconciler_ready.get_or_create(&readiness).set(1.0);
     metrics.memory_reserved.get_or_create(&Reserved { purpose: "x" }).set(1.5);
     for controller in controllers {
         metrics.queued(controller);

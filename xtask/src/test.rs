@@ -267,8 +267,8 @@ fn install_promtool() -> Result<()> {
 }
 
 fn alerts(flags: &Flags) -> Result<()> {
-    flags.run(program("promtool", ["check", "rules", "deploy/alerts/pintle.rules.yaml"]))?;
-    flags.run(program("promtool", ["test", "rules", "deploy/alerts/pintle.test.yaml"]))
+    flags.run(program("promtool", ["check", "rules", "deploy/chart/pintle/alerts.yaml"]))?;
+    flags.run(program("promtool", ["test", "rules", "host/tests/offline/alerts/rules.test.yaml"]))
 }
 
 fn simulate(flags: &Flags) -> Result<()> {

@@ -1,4 +1,4 @@
-//! The alerts and the dashboard of deploy/alerts, beside the pages about metrics and alerts. promtool tests the alerts themselves.
+//! The alerts and the dashboard of the chart, beside the pages about metrics and alerts. promtool tests the alerts themselves.
 
 use std::{collections::BTreeSet, fs};
 
@@ -21,7 +21,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 }
 
 fn alerts() -> Vec<Value> {
-    let file = yaml("deploy/alerts/pintle.rules.yaml");
+    let file = yaml("deploy/chart/pintle/alerts.yaml");
     let groups = file["groups"].as_array().unwrap();
     groups.iter().flat_map(|group| group["rules"].as_array().unwrap().clone()).collect()
 }
@@ -49,7 +49,7 @@ fn known() -> BTreeSet<String> {
 
 #[test]
 fn alerts_and_the_dashboard_name_metrics_that_the_pages_list() {
-    let dashboard: Value = serde_json::from_str(&read("deploy/alerts/dashboard.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&read("deploy/chart/pintle/dashboard.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter();
     let targets: Vec<&Value> = panels.filter_map(|panel| panel["targets"].as_array()).flatten().collect();
     let (alerts, known) = (alerts(), known());
@@ -70,7 +70,7 @@ fn every_alert_has_a_section_of_the_page_and_a_test_of_each_sort() {
     let names: BTreeSet<&str> = alerts.iter().map(|alert| text(alert, "alert")).collect();
     assert_eq!(sections, names);
 
-    let file = yaml("deploy/alerts/pintle.test.yaml");
+    let file = yaml("host/tests/offline/alerts/rules.test.yaml");
     let tests: Vec<&str> = file["tests"].as_array().unwrap().iter().map(|test| text(test, "name")).collect();
     for alert in &alerts {
         let (name, annotations) = (text(alert, "alert"), &alert["annotations"]);

@@ -16,12 +16,12 @@ use xtask::{CHART, GUESTS, IMAGE, RENDERED};
 
 use crate::{objects, repository, snapshot};
 
-/// The manifests of a folder. What is for Prometheus is none.
+/// The manifests of a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() && !path.ends_with("alerts") {
+        if path.is_dir() {
             found.extend(files(&path));
         } else if path.extension().is_some_and(|extension| extension == "yaml") {
             found.push(path);

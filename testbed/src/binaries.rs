@@ -45,7 +45,9 @@ const KWOK: GoModule = GoModule {
 const HELM: GoModule = GoModule {
     name: "helm",
     version: "v3.21.4",
-    linker_flags: "-s -w",
+    // Without these it renders charts as for Kubernetes 1.20.
+    linker_flags: "-s -w -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 \
+                   -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=36",
     go_mod: include_str!("../helm/go.mod"),
     go_sum: include_str!("../helm/go.sum"),
     renamed: &[],

@@ -110,6 +110,7 @@ fn steps() -> [Step; 20] {
             "The chart, with every value, installed, upgraded, rolled back and removed (tier two)",
         )
         .tiers(TWO)
+        .lacks(lacks_go)
         .work(chart),
         on_a_plane("versions", "The main paths on Kubernetes 1.35 (tier two)")
             .tiers(TWO)

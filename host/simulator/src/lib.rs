@@ -18,7 +18,7 @@
 //! patch, server-side apply, delete (preconditions, finalizers, background, foreground, orphan), deletion of collections, the `status`
 //! subresource, evictions with PodDisruptionBudgets, dry runs and field validation of each write, metadata alone in place of objects and
 //! discovery of the kinds of a group, for the kinds in `kinds.rs` and for all kinds that CRDs define, with their schemas and their CEL
-//! rules. [`Access`] answers token reviews and access reviews, and refuses requests; by default everybody may do everything. Clients may
+//! rules; `/version` is that of Kubernetes 1.36. [`Access`] answers token reviews and access reviews, and refuses requests; by default everybody may do everything. Clients may
 //! impersonate. `tests/conformance` compares ConfigMap, Secret, Service, Deployment, Ingress, PodDisruptionBudget, custom kinds and
 //! evictions with a real API server, request by request. The other kinds use the same code, but are not compared.
 //!
@@ -33,7 +33,7 @@
 //! | strategic merge patch, YAML and protobuf bodies | Pintle sends none |
 //! | subresources other than `status` and `eviction` (`scale`, `log`, `binding`, `token`) | Pintle asks for none |
 //! | field selectors other than by name and namespace, tables | Pintle asks for none |
-//! | `/api`, `/apis`, `/apis/GROUP`, `/openapi`, `/version`, `/healthz`, metrics | Pintle asks for none |
+//! | `/api`, `/apis`, `/apis/GROUP`, `/openapi`, `/healthz`, metrics | Pintle asks for none |
 //! | more than ten managers of one object that do not apply | the API server merges the oldest ones |
 //! | empty labels or annotations in an apply of a custom kind | the API server stores them, loses them with the next read, and so counts any later write as a change |
 //! | a Service that becomes an ExternalName | the API server's reply differs from what it stores |

@@ -168,6 +168,7 @@ fn path(path: &str) -> Result<Path, Failure> {
     let (group, version, rest) = match parts.as_slice() {
         ["api", version, rest @ ..] => ("", *version, rest),
         ["apis", group, version, rest @ ..] => (*group, *version, rest),
+        ["version", rest @ ..] => ("", "version", rest),
         _ => return Err(Failure::not_modelled(&format!("the path {path}"))),
     };
     let at = |resource: &str, namespace: Option<&str>, name: Option<&str>, subresource: Option<&str>| Path {

@@ -36,8 +36,6 @@ pub(crate) struct Real<'a> {
     kubeconfig: PathBuf,
     log: PathBuf,
     audit: Option<Audit>,
-    /// How many markers there are in the audit log.
-    markers: AtomicU32,
     host: Mutex<Option<Host>>,
     plane: &'a ControlPlane,
 }
@@ -107,7 +105,6 @@ impl<'a> Real<'a> {
             kubeconfig,
             log,
             audit: plane.audit_log().map(|path| Audit::new(path.to_owned())),
-            markers: AtomicU32::default(),
             host: Mutex::new(Some(host)),
             plane,
         })
@@ -175,7 +172,9 @@ impl<'a> Real<'a> {
 
     /// Waits until the audit log has what was answered before: a request that is made now is in it.
     async fn catch_up(&self, audit: &Audit) -> anyhow::Result<()> {
-        let marker = Audit::marker(self.markers.fetch_add(1, Ordering::Relaxed));
+        // How many there are in the audit log, by whichever of these.
+        static MARKERS: AtomicU32 = AtomicU32::new(0);
+        let marker = Audit::marker(MARKERS.fetch_add(1, Ordering::Relaxed));
         self.client.request_text(Request::get(&marker).body(Vec::new())?).await?;
         eventually(format!("the audit log has {marker}"), async || {
             Ok(Look::reached_if(audit.has(&marker)?, || "it is not there".into()))

@@ -107,6 +107,9 @@ impl Token {
 /// The kinds of a version of a group.
 pub(super) fn discover(store: &Store, request: &Request) -> Result<Done, Failure> {
     let Path { group, version, .. } = &request.path;
+    if group.is_empty() && version == "version" {
+        return Ok(Done::read(json!({"major": "1", "minor": "36"})));
+    }
     let here = kinds::all(store).filter(|served| served.group == *group && served.version == *version);
     let resources: Vec<Value> = here.flat_map(|served| resources(served)).collect();
     if resources.is_empty() {

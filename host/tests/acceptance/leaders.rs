@@ -1,4 +1,5 @@
-//! Several hosts, of which one leads: who writes when, by the audit log.
+//! Several hosts, of which one leads: who writes when, by the audit log. `PINTLE_BEFORE` names the built `pintle` of an earlier version, which
+//! runs beside this one.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +18,10 @@ use crate::{
 const KILLED: &str = "a killed leader hands over while roots are made, and nothing is lost or made twice";
 const STOPPED: &str = "a leader that is asked to stop hands over, and a host in turn rewrites nothing";
 const STOOD_STILL: &str = "a leader that stood still writes nothing once another has taken over";
+const VERSIONS: &str = "two versions run side by side, and an upgrade and the way back rewrite nothing";
 
 /// The checks, by name.
-pub(crate) const NAMES: [&str; 3] = [KILLED, STOPPED, STOOD_STILL];
+pub(crate) const NAMES: [&str; 4] = [KILLED, STOPPED, STOOD_STILL, VERSIONS];
 
 /// How many roots are made; each has two children.
 const ROOTS: usize = 50;
@@ -35,6 +37,11 @@ pub(crate) async fn run(name: &str, real: &Real<'_>) -> anyhow::Result<()> {
         KILLED => killed(real).await,
         STOPPED => stopped(real).await,
         STOOD_STILL => stood_still(real).await,
+        VERSIONS if std::env::var_os("PINTLE_BEFORE").is_none() => {
+            println!("        skipped: {name}, PINTLE_BEFORE names no earlier pintle");
+            Ok(())
+        }
+        VERSIONS => versions(real).await,
         other => bail!("there is no check {other:?}"),
     }
 }
@@ -48,7 +55,19 @@ struct Contender {
 impl Contender {
     async fn start(real: &Real<'_>, name: &'static str) -> anyhow::Result<Self> {
         let log = real.directory().join(format!("{name}.log"));
-        let mut host = Host::start_as(real.kubeconfig(), &log, name)?;
+        Self::ready(Host::start_as(real.kubeconfig(), &log, name)?, name).await
+    }
+
+    /// The same of the earlier version.
+    async fn start_before(real: &Real<'_>, name: &'static str) -> anyhow::Result<Self> {
+        let log = real.directory().join(format!("{name}.log"));
+        let pod = format!("POD_NAME={name}");
+        // The first word that follows is the pintle of this version.
+        let by = ["env", &pod, "sh", "-c", r#"exec "$PINTLE_BEFORE" "$@""#];
+        Self::ready(Host::start_through(&by, real.kubeconfig(), &log, &[])?, name).await
+    }
+
+    async fn ready(mut host: Host, name: &'static str) -> anyhow::Result<Self> {
         eventually(format!("{name} is ready"), async || host.ready()).await?;
         Ok(Self { host, name })
     }
@@ -178,6 +197,37 @@ async fn stopped(real: &Real<'_>) -> anyhow::Result<()> {
     make_roots(real, namespace, 0..ROOTS).await?;
     all_made_once(real, namespace, since).await?;
     let mut second = Contender::start(real, "stopped-second").await?;
+    hands_over(real, namespace, first, &mut second).await?;
+    let lease = real.kubectl_json(&["get", "lease", "pintle", "-n", "pintle-system"])?;
+    let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+    ensure!(holder.starts_with("stopped-second_"), "{lease}");
+    eventually("an Event says of each that it came to lead", async || {
+        or_error(real.kubectl_json(&["get", "events", "-n", "pintle-system"]).map(|events| {
+            let events = events["items"].as_array().into_iter().flatten();
+            let notes: Vec<&str> = events
+                .filter(|event| {
+                    event["reason"] == "LeaderElection" && event["involvedObject"]["kind"] == "Lease"
+                })
+                .filter_map(|event| event["message"].as_str())
+                .collect();
+            let told = |holder: &str| {
+                notes.iter().any(|note| note.starts_with(holder) && note.ends_with("became leader"))
+            };
+            Look::reached_if(told("stopped-first_") && told("stopped-second_"), || format!("{notes:?}"))
+        }))
+    })
+    .await?;
+    second.host.stop(Stop::Gracefully)?;
+    real.delete_namespace(namespace)
+}
+
+/// Has a host take over from another, and sees that it rewrites nothing.
+async fn hands_over(
+    real: &Real<'_>,
+    namespace: &str,
+    first: Contender,
+    second: &mut Contender,
+) -> anyhow::Result<()> {
     // The counts of roots in the Reconciler's status are written last.
     eventually("all roots are counted as ready", async || {
         let counted = real.kubectl_json(&["get", "reconciler", "webserver"]);
@@ -209,26 +259,22 @@ async fn stopped(real: &Real<'_>) -> anyhow::Result<()> {
     };
     let rewritten: Vec<Entry> = second.writes(real, handed_over)?.into_iter().filter(is_about_them).collect();
     ensure!(rewritten.is_empty(), "nothing had changed, and it wrote: {rewritten:?}");
-    let lease = real.kubectl_json(&["get", "lease", "pintle", "-n", "pintle-system"])?;
-    let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
-    ensure!(holder.starts_with("stopped-second_"), "{lease}");
-    eventually("an Event says of each that it came to lead", async || {
-        or_error(real.kubectl_json(&["get", "events", "-n", "pintle-system"]).map(|events| {
-            let events = events["items"].as_array().into_iter().flatten();
-            let notes: Vec<&str> = events
-                .filter(|event| {
-                    event["reason"] == "LeaderElection" && event["involvedObject"]["kind"] == "Lease"
-                })
-                .filter_map(|event| event["message"].as_str())
-                .collect();
-            let told = |holder: &str| {
-                notes.iter().any(|note| note.starts_with(holder) && note.ends_with("became leader"))
-            };
-            Look::reached_if(told("stopped-first_") && told("stopped-second_"), || format!("{notes:?}"))
-        }))
-    })
-    .await?;
-    second.host.stop(Stop::Gracefully)?;
+    Ok(())
+}
+
+async fn versions(real: &Real<'_>) -> anyhow::Result<()> {
+    let namespace = "leader-versions";
+    real.make_namespace(namespace)?;
+    let mut before = Contender::start_before(real, "versions-before").await?;
+    before.wait_until_it_leads().await?;
+    let since = real.mark();
+    make_roots(real, namespace, 0..ROOTS).await?;
+    all_made_once(real, namespace, since).await?;
+    let mut now = Contender::start(real, "versions-now").await?;
+    hands_over(real, namespace, before, &mut now).await?;
+    let mut again = Contender::start_before(real, "versions-again").await?;
+    hands_over(real, namespace, now, &mut again).await?;
+    again.host.stop(Stop::Gracefully)?;
     real.delete_namespace(namespace)
 }
 

@@ -1,6 +1,6 @@
 //! Checks that an object fits its kind: it has only fields that the kind declares, with values of their types and formats, and the items
-//! of its lists have what they need and can be told apart, and a workload selects its own Pods. The API server says the same about an apply; this needs no API server, and gives
-//! the path as in JSON.
+//! of its lists have what they need and can be told apart, and a workload selects its own Pods. The API server says the same about an
+//! apply; this needs no API server, and gives the path as in JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 

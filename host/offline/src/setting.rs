@@ -209,7 +209,7 @@ pub fn with_crds(manifest: &Manifest, mut documents: Vec<Document>, beside: &[Do
 ///
 /// # Errors
 /// The first CRD with such rules.
-pub(crate) fn check_rules(documents: &[Document]) -> Result<(), SettingError> {
+pub fn check_rules(documents: &[Document]) -> Result<(), SettingError> {
     for Document { source, value } in documents.iter().filter(|document| document.is_crd()) {
         let mut violations = Violations::default();
         for cause in admission::rules(value) {

@@ -1,1 +1,1 @@
-import{db as o}from"./console.js";import"./world.js";await o();
+import{bb as o}from"./console.js";import"./world.js";await o();

@@ -70,7 +70,7 @@ const isScalar = ({ type, 'x-kubernetes-int-or-string': either }: JsonSchema): b
 export const isDeprecated = ({ description = '' }: JsonSchema): boolean => /^(deprecated|another name)/i.test(description);
 
 /** How values of a schema are edited. */
-export function widgetOf(schema: JsonSchema, depth: number): Widget {
+function widgetOf(schema: JsonSchema, depth: number): Widget {
   if (schema['x-kubernetes-int-or-string']) return 'int-or-string';
   if (depth > DEEPEST || (schema['x-kubernetes-preserve-unknown-fields'] && !schema.properties)) return 'yaml';
   if (schema.enum?.every((value) => typeof value === 'string')) return 'choice';
@@ -102,7 +102,7 @@ function limitsOf({ minimum, maximum, type }: JsonSchema): string {
 }
 
 /** One field, and all that is in it. */
-export function fieldOf(key: string, schema: JsonSchema, path: Path, required: boolean, depth = 0): FieldNode {
+function fieldOf(key: string, schema: JsonSchema, path: Path, required: boolean, depth = 0): FieldNode {
   const widget = widgetOf(schema, depth);
   const help = [schema.description?.replaceAll('`', '') ?? '', limitsOf(schema)].filter(Boolean).join(' ');
   return {
@@ -111,7 +111,8 @@ export function fieldOf(key: string, schema: JsonSchema, path: Path, required: b
   };
 }
 
-function membersOf(group: JsonSchema, path: Path, depth: number): FieldNode[] {
+/** The members of a group. */
+export function membersOf(group: JsonSchema, path: Path, depth: number): FieldNode[] {
   const { properties = {}, required = [] } = group;
   const fields = Object.entries(properties).map(([key, schema]) => ({ ...fieldOf(key, schema, [...path, key], required.includes(key), depth), arms: armsOf(key, group) }));
   // What must be given comes first, in the order in which the schema says so: it is the one order that the API server keeps. It sorts the

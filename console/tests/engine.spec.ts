@@ -77,7 +77,7 @@ test('a module is checked, compared, named, created, planned and swapped', async
   await until('it is in force', inForce, (module) => module === name);
   await expect(page.getByRole('link', { name }).first()).toBeVisible();
 
-  // In use it cannot be deleted; afterwards it can, by its name.
+  // In use it cannot be deleted; once nobody uses it, it can, by its name.
   await page.goto(`/console/engine/modules?name=${name}`);
   await expect(page.getByRole('dialog').getByRole('button', { name: 'Delete' })).toBeDisabled();
   await page.goto('/console/engine/reconcilers/darkroom');
@@ -88,6 +88,12 @@ test('a module is checked, compared, named, created, planned and swapped', async
   await dialog.getByRole('textbox').fill('darkroom');
   await dialog.getByRole('button', { name: 'Swap' }).click();
   await until('the old one is in force', inForce, (module) => module === old);
+  // The history keeps it for whoever swaps back, until the Reconciler forgets.
+  const history = () => kubectl('get', 'reconciler', 'darkroom', '-o', 'jsonpath={.status.history[*].module}');
+  await until('the history has it', history, (modules) => modules.split(' ').includes(name));
+  await page.goto(`/console/engine/modules?name=${name}`);
+  await expect(page.getByRole('dialog').getByRole('button', { name: 'Delete' })).toBeDisabled();
+  kubectl('patch', 'reconciler', 'darkroom', '--subresource=status', '--type=merge', '-p', '{"status":{"history":null}}');
   await page.goto(`/console/engine/modules?name=${name}`);
   await expect(page.getByRole('dialog').getByRole('button', { name: 'Delete' })).toBeEnabled({ timeout: CLUSTER_PATIENCE });
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();

@@ -110,7 +110,7 @@ for (const where of ['port', 'site'] as const) {
     await page.goto(elsewhere.origins[where]);
     await page.evaluate((address) => document.querySelector('button')?.addEventListener('click', () => Object.assign(window, { opened: window.open(address) })), `${ORIGIN}/console/`);
     const [opened] = await Promise.all([visitor.waitForEvent('page'), page.getByRole('button').click()]);
-    await expect(opened).toHaveTitle(/Darkroom/);
+    await expect(opened).toHaveTitle(/Dashboard/);
     expect(await page.evaluate(() => (window as unknown as { opened: Window }).opened.closed), 'its handle leads nowhere').toBe(true);
     expect(await opened.evaluate(() => window.opener)).toBeNull();
   });

@@ -73,8 +73,8 @@ pub struct StoreRequest<Shown = Value, Backing = Value, Config: Default = Value>
     /// The View's config, or the default of the guest's type if it has none.
     #[serde(default, deserialize_with = "null_is_default", bound(deserialize = "Config: Deserialize<'de>"))]
     pub config: Config,
-    /// The object as somebody wrote it, whole and with its defaults; of a document the guest's own fields. At a field that the schema marks `writeOnly`, null takes the value
-    /// away, and absent keeps it.
+    /// The object as somebody wrote it, whole and with its defaults; of a document the guest's own fields. At a field that the schema marks
+    /// `writeOnly`, null takes the value away, and absent keeps it.
     pub object: Shown,
     /// The object of the backing kind as it is now; absent when it is to be created.
     #[serde(skip_serializing_if = "Option::is_none")]

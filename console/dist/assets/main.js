@@ -1,1 +1,1 @@
-import{db as o}from"./console.js";import"./world.js";await o();
+import{cb as o}from"./console.js";import"./world.js";await o();

@@ -88,6 +88,8 @@ export interface ChildChange {
   diff: string;
   /** The fields that differ. */
   fields: FieldChange[];
+  /** How many Pods there are of a workload that would be deleted or whose Pod template would change. */
+  pods?: number;
   /** The object. */
   reference: ObjectRef;
   /** Why, where the word does not say it. */
@@ -281,6 +283,8 @@ export interface InspectedChild {
   fields: FieldChange[];
   /** As it is, without managed fields. */
   live: Json;
+  /** How many Pods there are of a workload that would be deleted or whose Pod template would change. */
+  pods?: number;
   /** The object. */
   reference: ObjectRef;
   /** As the answer has it. */
@@ -351,7 +355,7 @@ export interface Leader {
 
 /** What a plan left out. */
 export interface Limits {
-  /** Whether there were more kinds and paths than are listed. */
+  /** Whether there were more kinds and paths, or more deletions, than are listed. */
   truncated: boolean;
 }
 
@@ -538,7 +542,7 @@ export interface RootRef {
 export interface Roots {
   /** Those that would change. */
   changed: number;
-  /** Those that would fail. */
+  /** Those that would fail. What of their answer can be carried out may change them all the same. */
   fails: number;
   /** Those among them that do not fail for the same reason now. */
   newlyFailing: number;

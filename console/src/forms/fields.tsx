@@ -99,7 +99,9 @@ function ChoiceField(props: FieldProps) {
     form.set(path, next);
     form.blur(path);
   };
-  if (options.length <= MOST_RADIOS && (required || fallback !== undefined)) {
+  // From then on: whether it must be chosen may change with the choice, and another widget would not have the focus.
+  const isRadios = useRef(options.length <= MOST_RADIOS && (required || fallback !== undefined)).current;
+  if (isRadios) {
     return <Field group label={label} help={help} required={required} error={form.error(path)}><Radios value={value} options={options} onChange={choose} /></Field>;
   }
   const none = { value: '', label: required ? 'Choose one' : 'Not set' };
@@ -174,7 +176,7 @@ function ListField(props: FieldProps) {
         {list.map((_, at) => {
           return (
             <div class="repeat-row" key={at}>
-              <FieldView form={form} node={{ ...itemOf(node, at), label: `${label} ${at + 1}`, help: '' }} />
+              <FieldView form={form} node={{ ...itemOf(node, at, form.at([])), label: `${label} ${at + 1}`, help: '' }} />
               <IconButton icon="trash" label={`Remove ${label} ${at + 1}`} onClick={() => form.set(path, list.filter((_, index) => index !== at))} />
             </div>
           );

@@ -9,7 +9,7 @@ import { useYamlLibrary, YamlEditor, type YamlLibrary } from '../ui/yaml';
 import type { LineProblem, Read } from '../editor/yaml';
 import { FieldView } from './fields';
 import type { Thing } from './model';
-import { isEqual, isObject, type Path, pathText } from './path';
+import { isEqual, isObject, isSame, type Path, pathText } from './path';
 import { type Form, type FormOptions, useForm } from './use-form';
 
 interface ObjectFormProps extends FormOptions {
@@ -82,6 +82,7 @@ export function ObjectForm(props: ObjectFormProps) {
     if (text.problems.length > 0 && tab === 'yaml' && !text.isReadable) return;
     if (!(await form.submit())) setFailures((before) => before + 1);
   };
+  const named = form.faults.map(({ path }) => path).filter((path, at, all) => path.length > 1 && all.findIndex((one) => isSame(one, path)) === at).slice(0, MOST_NAMED);
   const state = form.isSaving ? 'Saving' : form.wrong > 0 ? `${form.wrong === 1 ? 'One thing needs' : `${form.wrong} things need`} another look.` : !isNew && !form.isDirty ? 'Nothing is changed yet.' : '';
 
   return (
@@ -92,7 +93,7 @@ export function ObjectForm(props: ObjectFormProps) {
       {form.problem && form.problem.causes.length === 0 && <ProblemView problem={form.problem} />}
       {form.head.length > 0 && (
         <Notice tone="bad" title="This cannot be saved as it is" live>
-          <ul>{form.head.map(({ path, message }) => <li key={pathText(path)}>{path.length > 0 && <><Lead path={path} lead={lead} /> </>}{message}</li>)}</ul>
+          <ul>{form.head.map(({ path, message }, at) => <li key={at}>{path.length > 0 && <><Lead path={path} lead={lead} /> </>}{message}</li>)}</ul>
         </Notice>
       )}
       <Tabs label="How to edit" value={tab} onChange={choose} tabs={[{ key: 'form', label: 'Form' }, { key: 'yaml', label: 'YAML' }]}>
@@ -108,7 +109,7 @@ export function ObjectForm(props: ObjectFormProps) {
         <Button type="submit" variant="primary" busy={form.isSaving} disabled={!isNew && !form.isDirty}>Save</Button>
         <LinkButton href={cancel}>Cancel</LinkButton>
         <span class="state" role="status">{state}</span>
-        {form.wrong > 0 && form.faults.filter(({ path }) => path.length > 1).slice(0, MOST_NAMED).map(({ path }) => <Lead key={pathText(path)} path={path} lead={lead} />)}
+        {form.wrong > 0 && named.map((path) => <Lead key={pathText(path)} path={path} lead={lead} />)}
       </footer>
     </form>
   );
@@ -127,7 +128,7 @@ function FormFields({ form, isNew, namespaced, namespaces }: ObjectFormProps & {
           <h2>General</h2>
           <div class="form-row">
             <div data-path="metadata.name">
-              <Field label="Name" required error={form.error(NAME)} help="Lower-case letters, digits and '-'. It stays as it is.">
+              <Field label="Name" required error={form.error(NAME)} help="Lower-case letters, digits, '-' and '.'. It stays as it is.">
                 <TextInput value={String(form.at(NAME) ?? '')} onInput={(value) => form.set(NAME, value)} onBlur={() => form.blur(NAME)} autofocus />
               </Field>
             </div>

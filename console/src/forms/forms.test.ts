@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import type { JsonSchema } from '../lib/kubernetes';
 import { needsLines } from '../ui/text';
 import { faultsOf, wordsOf } from './faults';
-import { covered, fieldsOf, flat, hasPlace, isWhole, labelOf, shownFields, type Thing, type Widget } from './model';
+import { covered, fieldsOf, flat, hasPlace, isWhole, itemOf, labelOf, shownFields, type Thing, type Widget } from './model';
 import { get, isWithin, mergePatch, parsePath, pathText, set, unset } from './path';
 
 interface Crd {
@@ -57,13 +57,65 @@ test('what must be given comes first, in the order in which the schema says so; 
   assert.deepEqual(names({ spec: { old: 'x' } }), ['size', 'name', 'a', 'old']);
 });
 
+/** The names of the members of a group that are shown, with what must be given marked. */
+function membersShown(schema: JsonSchema, path: string, thing: Thing): string[] {
+  const group = flat(shownFields(fieldsOf(schema), thing)).find((field) => pathText(field.path) === path);
+  return group?.fields.map(({ key, required }) => (required ? `${key}!` : key)) ?? [];
+}
+
+test('of a union the fields of what is chosen are shown, and those with a value', () => {
+  const of = (source: Thing) => membersShown(darkroom, 'spec.source', { spec: { source } });
+  const bucket = ['accessKey', 'bucket', 'credentialsSecretRef', 'endpoint', 'pathPrefix', 'region', 'secretKey'];
+  assert.deepEqual(of({}), ['type!']);
+  assert.deepEqual(of({ type: 'WebFolder' }), ['type!', 'baseUrl']);
+  assert.deepEqual(of({ type: 'S3' }), ['type!', ...bucket]);
+  // What would be refused, or does nothing, is not kept from whoever has to take it out.
+  assert.deepEqual(of({ type: 'WebFolder', region: 'r' }), ['type!', 'baseUrl', 'region']);
+});
+
+test('what an optional group requires must be given only where the group is there', () => {
+  const name = (source: Thing) => membersShown(darkroom, 'spec.source.credentialsSecretRef', { spec: { source: { type: 'S3', ...source } } });
+  assert.deepEqual(name({}), ['name']);
+  assert.deepEqual(name({ credentialsSecretRef: {} }), ['name!']);
+  assert.deepEqual(membersShown(darkroom, 'spec.source', {}), ['type!'], 'of a group that must be there');
+});
+
+test('the rules of a union are read as CRDs write them, in a list too; others change nothing', () => {
+  const text: JsonSchema = { type: 'string' };
+  const cases: [rule: string, chosen: string[], other: string[]][] = [
+    ["self.type == 'A' ? has(self.a) : !has(self.a)", ['a!'], []],
+    ['has(self.type) && self.type == "A" ?  has(self.a) : !has(self.a)', ['a!'], []],
+    ["self.type == 'A' ? has(self.a) : true", ['a!'], ['a']],
+    ["!(!has(self.a) && self.type == 'A')", ['a!'], ['a']],
+    ["self.type != 'A' || has(self.a)", ['a!'], ['a']],
+    ["!(has(self.a) && self.type != 'A')", ['a'], []],
+    ["!has(self.a) || self.type == 'A'", ['a'], []],
+    ["self.type == 'A' || !has(self.a)", ['a'], []],
+    ["has(self.b) && self.type == 'A' ? has(self.a) : !has(self.a)", ['a'], ['a']],
+    ["self.type == 'A' ? has(self.a) : !has(self.b)", ['a'], ['a']],
+    ["self.other == 'A' ? has(self.a) : !has(self.a)", ['a'], ['a']],
+    ["self.type == 'A' && size(self.a) > 2", ['a'], ['a']],
+  ];
+  for (const [rule, chosen, other] of cases) {
+    const items: JsonSchema = { type: 'object', properties: { a: text, b: text, type: text }, 'x-kubernetes-validations': [{ rule }] };
+    const list: JsonSchema = { type: 'object', properties: { list: { type: 'array', items } } };
+    const [field] = fieldsOf({ properties: { spec: list } });
+    assert.ok(field);
+    const of = (type: string) => itemOf(field, 0, { spec: { list: [{ type }] } }).fields.map(({ key, required }) => (required ? `${key}!` : key)).filter((key) => key.startsWith('a'));
+    assert.deepEqual([of('A'), of('B')], [chosen, other], rule);
+  }
+});
+
 test('a form has a place for what is wrong with its fields, and says so of nothing else', () => {
   const items: JsonSchema = { type: 'object', properties: { key: { type: 'string' } } };
   const properties: Record<string, JsonSchema> = { group: { type: 'object', properties: { name: { type: 'string' } } }, list: { type: 'array', items }, chips: { type: 'array', items: { type: 'string' } }, size: { type: 'integer' } };
   const fields = fieldsOf({ properties: { spec: { type: 'object', properties } } });
-  const has = (path: string) => hasPlace(fields, parsePath(path));
+  const has = (path: string) => hasPlace(fields, parsePath(path), {});
   for (const path of ['spec.group', 'spec.group.name', 'spec.list', 'spec.list[0]', 'spec.list[1].key', 'spec.chips[3]', 'spec.size']) assert.ok(has(path), path);
   for (const path of ['', 'spec', 'spec.colour', 'spec.group.colour', 'spec.list[0].colour', 'spec.size.x', 'status.x']) assert.ok(!has(path), path);
+  // What is not shown has no place.
+  const place = (type: string) => hasPlace(shownFields(fieldsOf(darkroom), { spec: { source: { type } } }), ['spec', 'source', 'region'], {});
+  assert.deepEqual([place('S3'), place('WebFolder')], [true, false]);
 });
 
 test('what the schema calls a password nobody reads over a shoulder', () => {

@@ -1,6 +1,7 @@
 // What a form is made of, told from a kind's schema: pure, without a browser.
 import type { JsonSchema } from '../lib/kubernetes';
 import { get, isObject, isWithin, type Path, set } from './path';
+import { type Arm, armsOf, isChosen } from './union';
 
 /** An object as it is typed. */
 export type Thing = Record<string, unknown>;
@@ -22,6 +23,8 @@ export interface FieldNode {
   secret: boolean;
   /** The members of a group. */
   fields: FieldNode[];
+  /** The values of fields beside it that it belongs to. */
+  arms: Arm[];
 }
 
 /** Deeper schemas are edited as YAML: a form so deep helps nobody. */
@@ -67,7 +70,7 @@ const isScalar = ({ type, 'x-kubernetes-int-or-string': either }: JsonSchema): b
 export const isDeprecated = ({ description = '' }: JsonSchema): boolean => /^(deprecated|another name)/i.test(description);
 
 /** How values of a schema are edited. */
-export function widgetOf(schema: JsonSchema, depth: number): Widget {
+function widgetOf(schema: JsonSchema, depth: number): Widget {
   if (schema['x-kubernetes-int-or-string']) return 'int-or-string';
   if (depth > DEEPEST || (schema['x-kubernetes-preserve-unknown-fields'] && !schema.properties)) return 'yaml';
   if (schema.enum?.every((value) => typeof value === 'string')) return 'choice';
@@ -99,24 +102,29 @@ function limitsOf({ minimum, maximum, type }: JsonSchema): string {
 }
 
 /** One field, and all that is in it. */
-export function fieldOf(key: string, schema: JsonSchema, path: Path, required: boolean, depth = 0): FieldNode {
+function fieldOf(key: string, schema: JsonSchema, path: Path, required: boolean, depth = 0): FieldNode {
   const widget = widgetOf(schema, depth);
   const help = [schema.description?.replaceAll('`', '') ?? '', limitsOf(schema)].filter(Boolean).join(' ');
   return {
     path, key, widget, schema, required, help, label: labelOf(key), placeholder: shown(schema.default), secret: schema.format === 'password',
-    fields: widget === 'group' ? membersOf(schema, path, depth + 1) : [],
+    fields: widget === 'group' ? membersOf(schema, path, depth + 1) : [], arms: [],
   };
 }
 
-function membersOf({ properties = {}, required = [] }: JsonSchema, path: Path, depth: number): FieldNode[] {
-  const fields = Object.entries(properties).map(([key, schema]) => fieldOf(key, schema, [...path, key], required.includes(key), depth));
+/** The members of a group. */
+export function membersOf(group: JsonSchema, path: Path, depth: number): FieldNode[] {
+  const { properties = {}, required = [] } = group;
+  const fields = Object.entries(properties).map(([key, schema]) => ({ ...fieldOf(key, schema, [...path, key], required.includes(key), depth), arms: armsOf(key, group) }));
   // What must be given comes first, in the order in which the schema says so: it is the one order that the API server keeps. It sorts the
   // properties themselves by name.
   return [...fields.filter(({ required }) => required).sort((one, other) => required.indexOf(one.key) - required.indexOf(other.key)), ...fields.filter(({ required }) => !required)];
 }
 
-/** One entry of a list. */
-export const itemOf = ({ schema, path }: FieldNode, at: number): FieldNode => fieldOf(String(at), schema.items ?? {}, [...path, at], true, path.length);
+/** One entry of a list, as it is shown. */
+export function itemOf({ schema, path }: FieldNode, at: number, thing: unknown): FieldNode {
+  const item = fieldOf(String(at), schema.items ?? {}, [...path, at], true, path.length);
+  return { ...item, fields: shownFields(item.fields, thing) };
+}
 
 /** The fields of a kind: the members of its spec, or of the object itself where there is no spec. */
 export function fieldsOf(schema: JsonSchema): FieldNode[] {
@@ -129,18 +137,24 @@ export function fieldsOf(schema: JsonSchema): FieldNode[] {
   return membersOf({ ...schema, properties: rest }, [], 0);
 }
 
-/** The fields that a form shows of an object: those for objects that have them already only where they are there. */
-export function shownFields(fields: readonly FieldNode[], thing: Thing): FieldNode[] {
-  return fields.filter(({ schema, path }) => !isDeprecated(schema) || get(thing, path) !== undefined);
+/** The fields that a form shows of an object. What is there is always shown; else neither what is for objects that have it already, nor what
+ * belongs to a value that is not chosen. What a group requires must be given where the group itself must, or is there. */
+export function shownFields(fields: readonly FieldNode[], thing: unknown, isNeeded = true): FieldNode[] {
+  const isThere = (path: Path) => get(thing, path) !== undefined;
+  const isShown = ({ schema, path, arms }: FieldNode) => isThere(path) || (!isDeprecated(schema) && arms.every((arm) => !arm.only || isChosen(arm, path, thing)));
+  return fields.filter(isShown).map((field) => {
+    const required = isNeeded && (field.required || field.arms.some((arm) => arm.needed && isChosen(arm, field.path, thing)));
+    return { ...field, required, fields: shownFields(field.fields, thing, required || isThere(field.path)) };
+  });
 }
 
-/** Whether one of these fields says what is wrong at a path. */
-export function hasPlace(fields: readonly FieldNode[], path: Path): boolean {
+/** Whether one of the fields that are shown says what is wrong at a path. */
+export function hasPlace(fields: readonly FieldNode[], path: Path, thing: unknown): boolean {
   const field = fields.find((one) => isWithin(path, one.path));
   if (!field || path.length === field.path.length) return field !== undefined;
   const at = path[field.path.length];
-  if (field.widget === 'group') return hasPlace(field.fields, path);
-  if (field.widget === 'list') return typeof at === 'number' && hasPlace([itemOf(field, at)], path);
+  if (field.widget === 'group') return hasPlace(field.fields, path, thing);
+  if (field.widget === 'list') return typeof at === 'number' && hasPlace([itemOf(field, at, thing)], path, thing);
   return field.widget === 'chips' || field.widget === 'map' || field.widget === 'yaml';
 }
 

@@ -82,7 +82,7 @@ export function useForm(options: FormOptions): Form {
   useEffect(() => stop, []);
 
   const isSeen = (path: Path): boolean => isSubmitted || [...touched].some((seen) => isWithin(path, parsePath(seen)));
-  const isShown = (path: Path): boolean => (isNew && NAMES.some((name) => isWithin(path, name))) || hasPlace(fields, path);
+  const isShown = (path: Path): boolean => (isNew && NAMES.some((name) => isWithin(path, name))) || hasPlace(fields, path, thing);
 
   const askServer = () => {
     stop();

@@ -4,6 +4,7 @@ import { call } from '../api/call';
 import type { Kind, Kinds } from '../api/generated';
 import { asProblem, type Problem } from './api';
 import { namespaceShown } from './namespace';
+import { pluralOf } from '../ui/text';
 import { rootPage } from './paths';
 
 export const kinds = signal<Kinds | null>(null);
@@ -31,6 +32,12 @@ export function readKinds(): Promise<void> {
 
 /** The kinds of which the user may see a list: in the namespace that is shown, or else in all. */
 export const listed = (): Kind[] => (kinds.value?.items ?? []).filter(({ mayList }) => mayList);
+
+/** What many of a kind are called, with its group where another kind is called the same. */
+export function titleOf({ kind, group, version }: Kind): string {
+  const others = listed().filter((one) => one.kind === kind && (one.group !== group || one.version !== version));
+  return others.length === 0 ? pluralOf(kind) : `${pluralOf(kind)} (${others.some((one) => one.group === group) ? `${group}/${version}` : group})`;
+}
 
 /** The kind that an object names itself. */
 export function kindOf(apiVersion: string, kind: string): Kind | undefined {

@@ -16,6 +16,7 @@ export interface JsonSchema {
   maximum?: number;
   'x-kubernetes-preserve-unknown-fields'?: boolean;
   'x-kubernetes-int-or-string'?: boolean;
+  'x-kubernetes-validations'?: { rule: string }[];
 }
 
 export interface Meta {

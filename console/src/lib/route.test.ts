@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { match, params } from './route';
 
-const entries = ['/', '/sources/:namespace/new', '/sources/:namespace/:name', '/sources', '/kinds/:group/:version/:plural'].map((path) => ({ path }));
+const entries = ['/', '/rooms/:namespace/new', '/rooms/:namespace/:name', '/rooms', '/kinds/:group/:version/:plural'].map((path) => ({ path }));
 
 test('an address names the first page that fits', () => {
-  assert.deepEqual(match(entries, '/sources/default/x'), { entry: entries[2], params: { namespace: 'default', name: 'x' } });
-  assert.deepEqual(match(entries, '/sources/default/new')?.entry, entries[1]);
+  assert.deepEqual(match(entries, '/rooms/default/x'), { entry: entries[2], params: { namespace: 'default', name: 'x' } });
+  assert.deepEqual(match(entries, '/rooms/default/new')?.entry, entries[1]);
   assert.equal(match(entries, '')?.entry, entries[0]);
-  assert.equal(match(entries, '/sources/')?.entry, entries[3]);
+  assert.equal(match(entries, '/rooms/')?.entry, entries[3]);
   assert.equal(match(entries, '/nothing/here'), null);
 });
 

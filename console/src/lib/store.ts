@@ -160,10 +160,11 @@ export function useRows(kind: KindPath, options: RowsOptions = {}): Rows {
   return found;
 }
 
-/** The rows of several kinds at once, for as long as the component is there. */
-export function useRowsOf<K extends KindPath>(kinds: readonly K[], options: RowsOptions = {}): { kind: K; list: Rows }[] {
-  const key = kinds.map((kind) => watchParameter(queryOf(kind, options), null)).join(' ');
-  const lists = useMemo(() => kinds.map((kind) => ({ kind, list: rows(kind, options) })), [key]);
+/** The rows of several kinds at once, in a namespace where one is given and the kind has any, for as long as the component is there. */
+export function useRowsOf<K extends KindPath & { namespaced: boolean }>(kinds: readonly K[], namespace: string): { kind: K; list: Rows }[] {
+  const optionsOf = ({ namespaced }: K): RowsOptions => (namespaced && namespace !== '' ? { namespace } : {});
+  const key = kinds.map((kind) => watchParameter(queryOf(kind, optionsOf(kind)), null)).join(' ');
+  const lists = useMemo(() => kinds.map((kind) => ({ kind, list: rows(kind, optionsOf(kind)) })), [key]);
   useEffect(() => {
     const stops = lists.map(({ list }) => list.retain());
     return () => stops.forEach((stop) => stop());

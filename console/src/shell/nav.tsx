@@ -1,11 +1,10 @@
 // The navigation: the systems first, then the engine.
 import { useCan } from '../lib/can';
-import { listed } from '../lib/kinds';
+import { listed, titleOf } from '../lib/kinds';
 import { homeOf } from '../lib/paths';
 import { BASE, href, route } from '../lib/router';
 import { Icon, type IconName } from '../ui/icon';
 import { Segment } from '../ui/inputs';
-import { pluralOf } from '../ui/text';
 import { setTheme, type Theme, theme } from '../lib/theme';
 import { Mark } from './mark';
 
@@ -29,7 +28,7 @@ const ENGINE: Entry[] = [
 export function systems(): Entry[] {
   const entries = listed().map((kind): Entry => {
     const path = homeOf(kind).replace(BASE, '');
-    return { title: pluralOf(kind.kind), path, icon: 'box', below: [`${path}/`] };
+    return { title: titleOf(kind), path, icon: 'box', below: [`${path}/`] };
   });
   return [{ title: 'Dashboard', path: '/', icon: 'dashboard' }, ...entries];
 }

@@ -5,6 +5,7 @@ import type { Kind, Page, Row } from '../api/generated';
 import { actions } from '../lib/keys';
 import { kinds, listed, rootHref } from '../lib/kinds';
 import { namespaceShown } from '../lib/namespace';
+import { homeOf } from '../lib/paths';
 import { navigate, useSettled } from '../lib/router';
 import { MODULES, RECONCILER_FIELDS, RECONCILERS, useRows } from '../lib/store';
 import { useModal } from '../ui/dialog';
@@ -79,6 +80,7 @@ function useEntries(typed: string): Entry[] {
     const named = (title: string, what: string, path: string, icon: IconName): Entry => ({ id: `${what} ${title}`, title, what, icon, run: () => navigate(path) });
     return [
       ...pages,
+      ...listed().map((kind): Entry => ({ id: `new ${homeOf(kind)}`, title: `New ${kind.kind}`, what: 'Action', icon: 'plus', words: `create ${kind.group}`, run: () => navigate(`${homeOf(kind)}/new`) })),
       ...all.filter(({ isHidden }) => !isHidden).map(({ id, title, group, key, words, run }): Entry => ({ id, title, what: group, icon: 'arrow', key, words, run })),
       ...reconcilers.rows.value.flatMap(({ name }) => [
         named(name, 'Reconciler', `/engine/reconcilers/${encodeURIComponent(name)}`, 'refresh'),

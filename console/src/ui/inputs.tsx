@@ -21,8 +21,6 @@ interface TextProps extends Shared {
   autofocus?: boolean | undefined;
   /** A telephone shows digits. */
   numeric?: boolean | undefined;
-  /** Values to choose from; it may be another. */
-  known?: readonly Option[] | undefined;
   /** A text that is long or has several lines gets several: an input would take its line feeds out. */
   lines?: boolean | undefined;
 }
@@ -41,8 +39,7 @@ function attributes(wiring: ReturnType<typeof useWiring>, { label, onBlur }: Sha
 
 /** A text, in one line or in several. */
 export function TextInput(props: TextProps) {
-  const { value, onInput, type = 'text', placeholder, autocomplete = 'off', mono, autofocus, numeric, known, lines } = props;
-  const list = useId();
+  const { value, onInput, type = 'text', placeholder, autocomplete = 'off', mono, autofocus, numeric, lines } = props;
   const typed = useRef('');
   const isArea = useRef(false);
   // What is typed changes nothing: another element would not have the focus.
@@ -55,27 +52,13 @@ export function TextInput(props: TextProps) {
     },
   } as const;
   if (isArea.current) return <textarea {...common} class={type === 'password' ? 'input covered' : 'input'} rows={Math.min(16, value.split('\n').length)} />;
-  return (
-    <>
-      <input
-        {...common}
-        class={mono ? 'input mono' : 'input'}
-        type={type as 'text'}
-        list={known && list}
-        // Firefox shows no known values where the browser's own are off.
-        autocomplete={(known ? undefined : autocomplete) as 'off'}
-        inputMode={numeric ? 'decimal' : undefined}
-      />
-      {known && <datalist id={list}>{known.map(({ value, hint }) => <option key={value} value={value}>{hint}</option>)}</datalist>}
-    </>
-  );
+  return <input {...common} class={mono ? 'input mono' : 'input'} type={type as 'text'} autocomplete={autocomplete as 'off'} inputMode={numeric ? 'decimal' : undefined} />;
 }
 
 export interface Option {
   value: string;
   label: string;
   icon?: IconName | undefined;
-  hint?: string | undefined;
 }
 
 interface ChoiceProps extends Shared {
@@ -105,7 +88,6 @@ export function Radios({ value, options, onChange }: ChoiceProps) {
       {options.map((option) => (
         <label key={option.value} class="radio">
           <input type="radio" name={name} value={option.value} checked={value === option.value} onChange={() => onChange(option.value)} />
-          {option.icon && <Icon name={option.icon} />}
           <span>{option.label}</span>
         </label>
       ))}

@@ -10,12 +10,11 @@ mod needs;
 mod patches;
 mod pods;
 mod services;
-mod violations;
 mod words;
 
 use std::collections::BTreeMap;
 
-use pintle_wit::{Event, Evictions, Failure, GuestCondition, Kind, Manifest, ObjectRef, Readiness, Response};
+use pintle_wit::{Event, Evictions, GuestCondition, Kind, Manifest, ObjectRef, Readiness, Response};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -24,10 +23,10 @@ use crate::{
     reconciler::{Grants, Limits},
     request::HOST_STATUS,
     status::StatusSchema,
+    violations::Violations,
 };
 
 pub use needs::needs;
-pub use violations::{Violation, Violations};
 pub(crate) use words::is_word;
 
 /// The context in which the gate judges an answer.
@@ -223,11 +222,6 @@ pub fn gate(context: &GateContext<'_>, response: Response) -> Result<Allowed, Vi
         evictions: evictions.filter(|evictions| !evictions.pods.is_empty()),
         stamps: response.stamps,
     })
-}
-
-/// The violations as one failure: reason and path of the first, and a message that also has the others, as far as there is room.
-pub fn failure(violations: &Violations) -> Failure {
-    violations.failure()
 }
 
 /// A stamp is a field of the guest's status that only the host sets.

@@ -6,6 +6,7 @@
 //!
 //! * [`Pass`]: one reconcile as a state machine, from a [`Snapshot`] to [`Done`].
 //! * [`gate`]: the one function through which every guest answer passes. Only what comes out of it can become a write.
+//! * [`violations`]: why an answer, or an object, is refused: all that is wrong with it in one failure.
 //! * [`managed`]: whether an object drifted, read off its managed fields.
 //! * [`readiness`], [`conditions`] and [`reasons`]: what the status says.
 //! * [`account`]: as whom a Reconciler's children are written.
@@ -38,6 +39,7 @@ pub mod request;
 pub mod status;
 pub mod text;
 pub mod view;
+pub mod violations;
 
 pub use config::Config;
 pub use desired::{DesiredHash, SealingKey};

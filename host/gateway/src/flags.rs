@@ -21,7 +21,8 @@ pub struct Flags {
     /// The Service that leads to the gateway. Its name is in the certificate, and APIServices name it
     #[arg(long, env = "PINTLE_SERVICE", default_value_t = default_service(), value_name = "NAMESPACE/NAME")]
     pub(crate) service: ServiceName,
-    /// Certificate of the server, in PEM. It is read again when it changes. If omitted, the gateway signs one with the CA in Secret pintle-gateway-tls, and sets `caBundle` of its APIServices. With files, set `caBundle` yourself
+    /// Certificate of the server, in PEM. It is read again when it changes. If omitted, the gateway signs one with the CA in Secret
+    /// pintle-gateway-tls, and sets `caBundle` of its APIServices. With files, set `caBundle` yourself
     #[arg(long, env = "PINTLE_TLS_CERT_FILE", value_name = "FILE", requires = "tls_private_key_file")]
     pub(crate) tls_cert_file: Option<PathBuf>,
     /// Key of that certificate, in PEM
@@ -34,10 +35,12 @@ pub struct Flags {
     #[arg(long, env = "PINTLE_COMPILE_CPU_SECONDS", default_value_t = child::CPU.as_secs(), value_name = "N", hide = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=600))]
     pub(crate) compile_cpu_seconds: u64,
-    /// Address of the console and its API. If omitted, there is none. Callers bring a bearer token, which is sent on: the gateway's own rights are never used for them
+    /// Address of the console and its API. If omitted, there is none. Callers bring a bearer token, which is sent on: the gateway's own
+    /// rights are never used for them
     #[arg(long, env = "PINTLE_CONSOLE_BIND", value_name = "ADDRESS", requires = "console_host")]
     pub(crate) console_bind: Option<SocketAddr>,
-    /// Name under which the console is called, with its port if that matters. May be given several times. Requests that call another name are refused
+    /// Name under which the console is called, with its port if that matters. May be given several times. Requests that call another name
+    /// are refused
     #[arg(
         long,
         env = "PINTLE_CONSOLE_HOST",
@@ -46,7 +49,8 @@ pub struct Flags {
         requires = "console_bind"
     )]
     pub(crate) console_host: Vec<Host>,
-    /// Certificate of the console, in PEM. It is read again when it changes. An address that is not of loopback needs it, or --console-insecure-http
+    /// Certificate of the console, in PEM. It is read again when it changes. An address that is not of loopback needs it, or
+    /// --console-insecure-http
     #[arg(
         long,
         env = "PINTLE_CONSOLE_TLS_CERT_FILE",

@@ -65,7 +65,8 @@ pub struct Cluster {
 pub enum Projection {
     /// All of it.
     Whole,
-    /// Its metadata alone: enough to see drift, and all that may be seen of a Secret. The rest, for instance a Secret's data, does not leave the API server.
+    /// Its metadata alone: enough to see drift, and all that may be seen of a Secret. The rest, for instance a Secret's data, does not
+    /// leave the API server.
     Metadata,
 }
 

@@ -76,7 +76,8 @@ impl Cluster {
     /// A page of a list.
     ///
     /// # Errors
-    /// Every error of the API server, 404 for a kind that it does not serve, and 413 for a page that is too long to be read, or takes too much memory.
+    /// Every error of the API server, 404 for a kind that it does not serve, and 413 for a page that is too long to be read, or takes too
+    /// much memory.
     pub async fn page(&self, resource: &Resource, of: &PageOf<'_>) -> Result<Page, ApiError> {
         let (mut items, mut bulk) = (Vec::new(), Bulk::default());
         let list = self.each(of.call(resource), |text| {

@@ -45,7 +45,7 @@ pub enum Subject {
 pub struct Objects<'a> {
     /// The root with everything that a run on files may have ([`Setting`]), or the objects behind a view.
     pub documents: Vec<Document>,
-    /// The CRDs beside the module.
+    /// The CRDs beside the module. Their rules compile: [`setting::check_rules`] is for who reads them.
     pub beside: &'a [Document],
     /// What the API server refuses.
     pub refusals: Vec<CaseRefusal>,
@@ -256,8 +256,8 @@ fn unused(views: &[ViewManifest], Document { source, value }: &Document) -> Opti
 
 fn about_root(guest: &Guest, objects: Objects<'_>) -> Result<Answer, SettingError> {
     let Objects { documents, beside, refusals, now, expected, strict, .. } = objects;
+    setting::check_rules(&documents)?;
     let with_crds = setting::with_crds(guest.manifest(), documents.clone(), beside);
-    setting::check_rules(&with_crds)?;
     let again = (with_crds.clone(), refusals.clone());
     let setting = match Setting::new(guest, with_crds, refusals.clone(), now) {
         // Another CRD may let the root in, or have done so.
@@ -299,8 +299,8 @@ fn through_view(
     let is_backing = |document: &Document| backing == Some(&object::kind(&document.value));
     let (crds, documents): (Vec<_>, Vec<_>) =
         objects.documents.into_iter().partition(|document| document.is_crd() && !is_backing(document));
-    let crds: Vec<Document> = crds.iter().chain(objects.beside).cloned().collect();
     setting::check_rules(&crds)?;
+    let crds: Vec<Document> = crds.iter().chain(objects.beside).cloned().collect();
     let guest = ViewGuest::new(views, name, config.clone(), &crds)
         .map_err(|failure| SettingError::Refused { source_name: format!("view {name}"), failure })?;
     let backing =

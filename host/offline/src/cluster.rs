@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_core::{
     ApiError, Applied, Apply, Claim, Deletion, EvictionWrite, Observed, StatusWrite, needs::LookUp, object,
-    reasons, reconciler,
+    reasons, reconciler, violations::Violations,
 };
 use pintle_wit::{Cause, ChildKind, Failure, ObjectRef};
 use serde::Deserialize;
@@ -211,11 +211,11 @@ impl<'a> Cluster<'a> {
     fn admit(
         &mut self,
         apply: &Apply,
-        fits: Result<(), Failure>,
+        fits: Result<(), Violations>,
         left_out: &[&str],
     ) -> Result<Value, ApiError> {
         self.let_in(apply.reference())?;
-        fits.map_err(|failure| unfit(&failure))?;
+        fits.map_err(|found| unfit(&found.failure()))?;
         let mut sent = apply.object().clone();
         if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.retain(|key, _| !left_out.contains(&key.as_str()));

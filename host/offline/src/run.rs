@@ -5,10 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use pintle_core::{
     Allowed, ApiError, Applied, Apply, Done, EvictionWrite, Outcome, Pass, RootMemory, Snapshot, Step, gate,
-    object, observed::status_conditions, reasons, request,
+    object, observed::status_conditions, reasons, request, violations::Violations,
 };
 use pintle_engine::{CallStats, Guest};
-use pintle_schema::{fit::Kinds, violations::Violations};
+use pintle_schema::fit::Kinds;
 use pintle_wit::{Condition, Failure, NeedAnswer, ObjectRef, Request, Response};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub fn misfits<'a>(
     children: impl IntoIterator<Item = &'a Value>,
     patches: impl IntoIterator<Item = &'a Value>,
     at: fn(&str, usize) -> String,
-) -> Vec<(ObjectRef, Failure)> {
+) -> Vec<(ObjectRef, Violations)> {
     let children = children.into_iter().enumerate().map(|(index, child)| {
         let fits = kinds.fit(child, &at("children", index));
         (child, fits)
@@ -54,8 +54,8 @@ pub fn fits(kinds: &Kinds, response: &Response) -> Result<(), Failure> {
     let patches = response.patches.iter().map(|patch| &patch.object);
     let found = misfits(kinds, children, patches, |list, index| format!("{list}[{index}].object"));
     let mut violations = Violations::default();
-    found.into_iter().for_each(|(_, failure)| violations.push(failure));
-    violations.into_result()
+    found.into_iter().for_each(|(_, others)| violations.append(others));
+    violations.into_result().map_err(|found| found.failure())
 }
 
 /// Runs a guest. `strict` calls it several times for each request and compares the answers.
@@ -291,7 +291,7 @@ impl Run<'_> {
         let context = self.setting.binding.context(root);
         let needs = response.needs.clone();
         let fits = fits(&self.setting.kinds, &response);
-        let allowed = gate::gate(&context, response).map_err(|found| (Blame::Gate, gate::failure(&found)))?;
+        let allowed = gate::gate(&context, response).map_err(|found| (Blame::Gate, found.failure()))?;
         fits.map_err(|failure| (Blame::Kind, failure))?;
         let children = allowed.children().iter().map(|child| child.object().clone()).collect();
         Ok((Shown::of(allowed, root, needs), children))

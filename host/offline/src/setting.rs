@@ -11,6 +11,7 @@ use pintle_api::{self as api, ReconcilerSpec};
 use pintle_core::{
     Binding, Duty, KindInfo, SealingKey, StatusSchema, desired, object, reasons,
     reconciler::{self, Grants, Limits},
+    violations::Violations,
 };
 use pintle_engine::{CallLimits, Guest};
 use pintle_schema::{
@@ -18,7 +19,6 @@ use pintle_schema::{
     config_schema::{self, ConfigSchema},
     fit::Kinds,
     openapi::CrdVersion,
-    violations::Violations,
 };
 use pintle_wit::{ChildKind, Failure, Kind, Manifest, names};
 use serde::de::DeserializeOwned;
@@ -209,13 +209,16 @@ pub fn with_crds(manifest: &Manifest, mut documents: Vec<Document>, beside: &[Do
 ///
 /// # Errors
 /// The first CRD with such rules.
-pub(crate) fn check_rules(documents: &[Document]) -> Result<(), SettingError> {
+pub fn check_rules(documents: &[Document]) -> Result<(), SettingError> {
     for Document { source, value } in documents.iter().filter(|document| document.is_crd()) {
         let mut violations = Violations::default();
         for cause in admission::rules(value) {
-            violations.push(Failure::terminal(reasons::INVALID, cause.message).at(cause.field));
+            violations.add(reasons::INVALID, cause.field, cause.message);
         }
-        let refused = |failure| SettingError::Refused { source_name: source.clone(), failure };
+        let refused = |found: Violations| SettingError::Refused {
+            source_name: source.clone(),
+            failure: found.failure(),
+        };
         violations.into_result().map_err(refused)?;
     }
     Ok(())

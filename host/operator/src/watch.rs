@@ -19,7 +19,8 @@ use tracing::{debug, warn};
 
 use crate::{needs::Wanted, store::Head};
 
-/// How long the API server keeps a watch open, in seconds. Load balancers drop silent connections from 240 s on, and kube takes a connection that is silent for longer than this as dead.
+/// How long the API server keeps a watch open, in seconds. Load balancers drop silent connections from 240 s on, and kube takes a
+/// connection that is silent for longer than this as dead.
 const WATCH_SECONDS: u32 = 200;
 
 /// How many objects of a list are asked for at once. A page is held as text and as values while it is read: a hundred objects of some

@@ -18,8 +18,8 @@ use serde_json::Value;
 
 use crate::{reader::Reader, target::Target};
 
-/// How many kinds are listed at once.
-const KINDS_AT_ONCE: usize = 4;
+/// How many kinds are read at once.
+pub(crate) const KINDS_AT_ONCE: usize = 4;
 
 /// The children of all roots.
 #[derive(Default)]

@@ -184,7 +184,7 @@ impl Asking {
         let patches = previewed.patches.iter().filter(|patch| patch.fate == Fate::Update);
         let patches = patches.map(|patch| &patch.sent);
         let found = misfits(&self.target.schemas, children, patches, |_, _| String::new());
-        found.into_iter().map(|(reference, failure)| (reference, failure.into())).collect()
+        found.into_iter().map(|(reference, found)| (reference, found.failure().into())).collect()
     }
 
     /// What the API server would say to the applies, where it refuses them.
@@ -291,7 +291,7 @@ mod tests {
             let (children, patches) =
                 if list == "children" { (vec![&object], vec![]) } else { (vec![], vec![&object]) };
             let found = misfits(&kinds, children, patches, |_, _| String::new());
-            let found = found.into_iter().map(|(reference, failure)| (reference, failure.into()));
+            let found = found.into_iter().map(|(reference, found)| (reference, found.failure().into()));
             refuse(&mut root, found.collect(), false);
             let problem = root.failure.expect(path);
             assert_eq!(

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use futures::{StreamExt, stream};
 use pintle_api as api;
 use pintle_core::{
     Binding, Duty, KindInfo, SealingKey, StatusSchema,
@@ -23,6 +24,7 @@ use serde_json::Value;
 
 use crate::{
     Caller, ModuleChoice, Preview, PreviewError,
+    children::KINDS_AT_ONCE,
     reader::{Reader, reference},
 };
 
@@ -228,15 +230,16 @@ async fn served(
 /// The schemas of Kubernetes, and those of these kinds whose CRDs the user may read.
 async fn schemas(reader: &Reader, kinds: &BTreeMap<Kind, KindInfo>) -> Kinds {
     let builtin = Kinds::default();
-    let mut crds = Vec::new();
-    for kind in kinds.keys().filter(|kind| !builtin.has(kind)) {
-        if let Ok(Some(resource)) = reader.resource(kind).await
-            && let Ok(Some(found)) = crd(reader, &resource).await
-        {
-            crds.push(found);
-        }
-    }
-    Kinds::with_crds(&crds)
+    let custom: Vec<Kind> = kinds.keys().filter(|kind| !builtin.has(kind)).cloned().collect();
+    let crds: Vec<Option<Value>> = stream::iter(custom)
+        .map(|kind| async move {
+            let resource = reader.resource(&kind).await.ok()??;
+            crd(reader, &resource).await.ok()?
+        })
+        .buffered(KINDS_AT_ONCE)
+        .collect()
+        .await;
+    Kinds::with_crds(crds.iter().flatten())
 }
 
 /// How the API server serves the roots.

@@ -47,7 +47,9 @@ pub fn crd(crd: &Value) -> Vec<Cause> {
     for (index, version) in versions.into_iter().flatten().enumerate() {
         let path = format!("spec.versions[{index}]");
         let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null);
-        place(schema, &format!("{path}.schema.openAPIV3Schema"), "at the root", &mut found);
+        let root = format!("{path}.schema.openAPIV3Schema");
+        place(schema, &root, "at the root", &mut found);
+        validations(schema, &root, &mut found);
         let mut json_path = |place: &str, value: &Value, prefix: &str| {
             let Some(text) = value.as_str() else { return };
             let detail = if !text.starts_with(prefix) {
@@ -163,16 +165,22 @@ fn list(schema: &Value, path: &str, found: &mut Vec<Cause>) {
     }
 }
 
-/// What is wrong with the rules of a CRD: those that do not compile.
-pub fn rules(definition: &Value) -> Vec<Cause> {
-    let is_of_rule = |cause: &Cause| cause.field.contains(&format!(".{RULES}["));
-    crd(definition).into_iter().filter(is_of_rule).collect()
+/// What is wrong with the rules of a CRD alone: those that do not compile.
+pub fn rules(crd: &Value) -> Vec<Cause> {
+    let mut found = Vec::new();
+    let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
+    for (index, version) in versions.into_iter().flatten().enumerate() {
+        let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null);
+        validations(schema, &format!("spec.versions[{index}].schema.openAPIV3Schema"), &mut found);
+    }
+    found
 }
 
 /// What is wrong with the schema of a guest's config. It stands within an object.
 pub fn config(schema: &Value) -> Vec<Cause> {
     let mut found = Vec::new();
-    place(schema, "configSchema", "for specified object fields", &mut found);
+    place(schema, "configSchema", OF_FIELD, &mut found);
+    validations(schema, "configSchema", &mut found);
     found
 }
 
@@ -186,7 +194,39 @@ fn fields(schema: &Value) -> impl Iterator<Item = (String, &Value)> {
     fields.map(|(name, field)| (format!("properties[{name}]"), field))
 }
 
-/// Looks at the schema of a place and of those below it. `role` says where it stands.
+/// Where the schema of a field stands.
+const OF_FIELD: &str = "for specified object fields";
+
+/// The schemas right below a schema, each with its step and with where it stands.
+fn below(schema: &Value) -> impl Iterator<Item = (String, &'static str, &Value)> {
+    let items = schema.get("items").filter(|items| !items.is_null() && !items.is_array());
+    let items = items.map(|items| ("items".to_owned(), "for specified array items", items));
+    let has_fields = fields(schema).next().is_some();
+    let more = schema.get("additionalProperties");
+    let more = more.filter(|more| !has_fields && !more.is_null() && !more.is_boolean());
+    let more = more.map(|more| ("additionalProperties".to_owned(), OF_FIELD, more));
+    let fields = fields(schema).map(|(step, field)| (step, OF_FIELD, field));
+    items.into_iter().chain(fields).chain(more)
+}
+
+/// Looks at the rules of a place and of those below it.
+fn validations(schema: &Value, path: &str, found: &mut Vec<Cause>) {
+    for (step, _, within) in below(schema) {
+        validations(within, &format!("{path}.{step}"), found);
+    }
+    for (index, rule) in schema[RULES].as_array().into_iter().flatten().enumerate() {
+        for keyword in ["rule", "messageExpression"] {
+            let text = rule[keyword].as_str();
+            let fault = text.and_then(|text| expression::fault(text, schema, says(rule, "optionalOldSelf")));
+            found.extend(fault.map(|why| {
+                let place = format!("{path}.{RULES}[{index}].{keyword}");
+                invalid(&place, &rule[keyword], &format!("compilation failed: {why}"))
+            }));
+        }
+    }
+}
+
+/// Looks at the schema of a place and of those below it, except for the rules. `role` says where it stands.
 fn place(schema: &Value, path: &str, role: &str, found: &mut Vec<Cause>) {
     let at = |keyword: &str| format!("{path}.{keyword}");
     let kind = &schema["type"];
@@ -206,33 +246,18 @@ fn place(schema: &Value, path: &str, role: &str, found: &mut Vec<Cause>) {
     }
     match &schema["items"] {
         Value::Null if kind == "array" => found.push(required(&at("items"), "must be specified")),
-        Value::Null => {}
         Value::Array(_) => {
             found.push(forbidden(&at("items"), "items must be a schema object and not an array"));
         }
-        items => place(items, &at("items"), "for specified array items", found),
+        _ => {}
     }
-    for (name, field) in fields(schema) {
-        place(field, &at(&name), "for specified object fields", found);
+    let more = &schema["additionalProperties"];
+    if has_fields && !more.is_null() && *more != true {
+        let why = "additionalProperties and properties are mutual exclusive";
+        found.push(forbidden(&at("additionalProperties"), why));
     }
-    match &schema["additionalProperties"] {
-        Value::Null => {}
-        more if has_fields && *more != true => {
-            let why = "additionalProperties and properties are mutual exclusive";
-            found.push(forbidden(&at("additionalProperties"), why));
-        }
-        Value::Bool(_) => {}
-        more => place(more, &at("additionalProperties"), "for specified object fields", found),
-    }
-    for (index, rule) in schema[RULES].as_array().into_iter().flatten().enumerate() {
-        for keyword in ["rule", "messageExpression"] {
-            let text = rule[keyword].as_str();
-            let fault = text.and_then(|text| expression::fault(text, schema, says(rule, "optionalOldSelf")));
-            found.extend(fault.map(|why| {
-                let place = format!("{}[{index}].{keyword}", at(RULES));
-                invalid(&place, &rule[keyword], &format!("compilation failed: {why}"))
-            }));
-        }
+    for (step, role, within) in below(schema) {
+        place(within, &at(&step), role, found);
     }
     list(schema, path, found);
     junctors(schema, schema, path, path, found);

@@ -1,11 +1,11 @@
 //! Checks that an object fits its kind: it has only fields that the kind declares, with values of their types and formats, and the items
-//! of its lists have what they need and can be told apart, and a workload selects its own Pods. The API server says the same about an apply; this needs no API server, and gives
-//! the path as in JSON.
+//! of its lists have what they need and can be told apart, and a workload selects its own Pods. The API server says the same about an
+//! apply; this needs no API server, and gives the path as in JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pintle_core::{number, object, quantity, reasons, view::status::fault::NO_FIELD};
-use pintle_wit::{Cause, Failure, Kind, ObjectRef};
+use pintle_core::{number, object, quantity, reasons, view::status::fault::NO_FIELD, violations::Violations};
+use pintle_wit::{Cause, Kind, ObjectRef};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -13,7 +13,6 @@ use crate::{
     nearest::did_you_mean,
     shape::{List, Shape},
     structural::{Structural, format::Format},
-    violations::Violations,
 };
 
 /// The schemas of kinds: built-in ones that this program has, and those of CRDs.
@@ -53,20 +52,20 @@ impl Kinds {
     /// and for a kind whose CRD is known all.
     ///
     /// # Errors
-    /// The failure for the first place, which tells the others too.
-    pub fn fit(&self, child: &Value, at: &str) -> Result<(), Failure> {
+    /// The places that do not fit.
+    pub fn fit(&self, child: &Value, at: &str) -> Result<(), Violations> {
         self.judge(child, at, false)
     }
 
     /// The same for a patch, which leaves out what it does not change. Only what tells the items of a list apart may not be missing.
     ///
     /// # Errors
-    /// The failure for the first place, which tells the others too.
-    pub fn fit_patch(&self, patch: &Value, at: &str) -> Result<(), Failure> {
+    /// The places that do not fit.
+    pub fn fit_patch(&self, patch: &Value, at: &str) -> Result<(), Violations> {
         self.judge(patch, at, true)
     }
 
-    fn judge(&self, object: &Value, at: &str, is_patch: bool) -> Result<(), Failure> {
+    fn judge(&self, object: &Value, at: &str, is_patch: bool) -> Result<(), Violations> {
         let kind = object::kind(object);
         let custom = self.custom.get(&kind);
         let (schema, whose) = match custom {
@@ -135,7 +134,7 @@ struct Misfits {
 impl Misfits {
     fn unfit(&mut self, path: &str, why: &str) {
         let message = format!("{}: {why}", self.about);
-        self.violations.push(Failure::terminal(reasons::INVALID, message).at(path));
+        self.violations.add(reasons::INVALID, path, message);
     }
 
     /// Looks at a value and those within it. Afterwards `path` is what it was.
@@ -153,8 +152,7 @@ impl Misfits {
                     } else {
                         let near = did_you_mean(name, shape.fields().map(|(name, _)| name.as_str()));
                         let message = format!("{} has no field {name} {}{near}", self.about, self.whose);
-                        let failure = Failure::terminal(reasons::FIELD_UNDECLARED, message);
-                        self.violations.push(failure.at(path.as_str()));
+                        self.violations.add(reasons::FIELD_UNDECLARED, path.as_str(), message);
                     }
                     path.truncate(before);
                 }
@@ -307,7 +305,7 @@ mod tests {
     fn said(object: &Value) -> String {
         Kinds::default()
             .fit(object, "children[0].object")
-            .map_or_else(|failure| failure.to_string(), |()| "fits".into())
+            .map_or_else(|found| found.failure().to_string(), |()| "fits".into())
     }
 
     #[test]
@@ -369,7 +367,7 @@ mod tests {
             (service(json!({"port": "80"})), "ports[0].port", r#""80" is not an integer"#),
             (container("command", json!([1])), "command[0]", "1 is not text"),
         ] {
-            let failure = Kinds::default().fit(&child, "").expect_err(path);
+            let failure = Kinds::default().fit(&child, "").expect_err(path).failure();
             let at = failure.path.clone().unwrap_or_default();
             assert!(
                 failure.reason == "Invalid" && at.ends_with(path) && failure.message.contains(word),
@@ -498,13 +496,13 @@ mod tests {
         let kinds = Kinds::with_crds([&crd]);
         let thing = |spec: Value| json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": spec});
         assert!(kinds.fit(&thing(json!({"size": 1})), "").is_ok());
-        let failure = kinds.fit(&thing(json!({"sise": 1})), "").unwrap_err();
+        let failure = kinds.fit(&thing(json!({"sise": 1})), "").unwrap_err().failure();
         assert_eq!(
             failure.to_string(),
-            "FieldUndeclared: spec.sise: Thing a has no field sise in its CRD; did you mean size?; spec.size: Thing a: Required value"
+            "FieldUndeclared: spec.sise: Thing a has no field sise in its CRD; did you mean size?;\nspec.size: Thing a: Required value (Invalid)"
         );
         for (spec, path) in [(json!({"size": 0}), "object.spec.size"), (json!({}), "object.spec.size")] {
-            let failure = kinds.fit(&thing(spec), "object").unwrap_err();
+            let failure = kinds.fit(&thing(spec), "object").unwrap_err().failure();
             assert_eq!((failure.reason.as_str(), failure.path.as_deref()), ("Invalid", Some(path)));
         }
         assert!(kinds.fit_patch(&thing(json!({})), "").is_ok());

@@ -1,11 +1,11 @@
 //! What the API server does with an object of a CRD before a guest sees it: it refuses an object that does not fit the schema, and sets the
 //! defaults.
 
-use pintle_core::{object, reasons};
+use pintle_core::{object, reasons, view::status::fault::NO_FIELD, violations::Violations};
 use pintle_wit::Failure;
 use serde_json::Value;
 
-use crate::{cause::failure, structural::Structural, violations::Violations};
+use crate::structural::Structural;
 
 /// A version of a CRD.
 #[derive(Clone, Debug)]
@@ -44,12 +44,13 @@ impl CrdVersion {
         let mut violations = Violations::default();
         for path in schema.prune(object) {
             let message = format!("the CRD knows no such field{}", schema.did_you_mean(&path));
-            violations.push(Failure::terminal(reasons::INVALID, message).at(path));
+            violations.add(reasons::INVALID, path, message);
         }
         for cause in schema.admit(Vec::new(), object, None) {
-            violations.push(failure(reasons::INVALID, cause));
+            let path = if cause.field == NO_FIELD { "" } else { &cause.field };
+            violations.add(reasons::INVALID, path, cause.message);
         }
-        violations.into_result()
+        violations.into_result().map_err(|found| found.failure())
     }
 }
 
@@ -96,12 +97,12 @@ mod tests {
         let mut object = json!({"apiVersion": "example.com/v1", "kind": "X", "spec": spec});
         assert_eq!(
             version().admit(&mut object).unwrap_err().to_string(),
-            "Invalid: spec.nope: the CRD knows no such field; spec: Invalid value: at most nine"
+            "Invalid: spec.nope: the CRD knows no such field;\nspec: Invalid value: at most nine (Invalid)"
         );
         let spec = json!({"replicas": 0, "tags": ["a", "a"]});
         let mut object = json!({"apiVersion": "example.com/v1", "kind": "X", "spec": spec});
         let said = version().admit(&mut object).unwrap_err().to_string();
-        assert!(said.contains("spec.replicas: ") && said.contains("; spec.tags[1]: "), "{said}");
+        assert!(said.contains("spec.replicas: ") && said.contains(";\nspec.tags[1]: "), "{said}");
     }
 
     #[test]

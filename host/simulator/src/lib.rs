@@ -51,9 +51,9 @@
 //!   stored as they are, but for the template of a Job, which is immutable. An apply whose base64, quantities, times or integers do not
 //!   fit their kind is stored, too. The exact words of messages about built-in kinds.
 //! * What `pintle_schema::structural` lists; for instance, the cost of CEL rules is estimated and not counted.
-//! * Controllers other than garbage collection, namespaces, Deployments, ReplicaSets, StatefulSets, DaemonSets, PodDisruptionBudgets and Pods; nodes other than
-//!   one with Linux on amd64; conditions of Pods other than those that lead to Ready; the strategy of a Deployment, and its revisions other
-//!   than their number.
+//! * Controllers other than garbage collection, namespaces, Deployments, ReplicaSets, StatefulSets, DaemonSets, PodDisruptionBudgets and
+//!   Pods; nodes other than one with Linux on amd64; conditions of Pods other than those that lead to Ready; the strategy of a Deployment,
+//!   and its revisions other than their number.
 
 mod access;
 mod act;

@@ -150,6 +150,7 @@ impl Check {
         if findings.supported.is_err() {
             return Ok(findings);
         }
+        module::check_rules(&crds)?;
         if let Some(guest) = module.guest() {
             findings.reconciler = module::reconciler_beside(&self.module, &guest)?;
         }

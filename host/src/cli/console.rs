@@ -25,8 +25,8 @@ const OPENERS: &[&str] = if cfg!(target_os = "macos") { &["open"] } else { &["xd
 /// Serve the console on this machine
 ///
 /// The console shows and edits what the systems of the cluster are made of, and the modules behind them. It acts with the rights of your
-/// kubeconfig, and begins with the namespace of its context. The command prints its address, which ends with a secret: whoever has it acts as you, as long as the command runs. Ctrl-C
-/// stops it.
+/// kubeconfig, and begins with the namespace of its context. The command prints its address, which ends with a secret: whoever has it acts
+/// as you, as long as the command runs. Ctrl-C stops it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

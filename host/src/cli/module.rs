@@ -56,6 +56,11 @@ pub(super) fn crds_beside(module: &Path, no_crd: bool) -> Result<Vec<Document>, 
     Ok(documents::read(&[file])?)
 }
 
+/// Whether the rules of CRDs compile.
+pub(super) fn check_rules(crds: &[Document]) -> Result<(), Problem> {
+    setting::check_rules(crds).map_err(|error| Problem::failed(error.to_string()))
+}
+
 /// What a host holds against `reconciler.yaml` beside a module, and the name of that file if it is there.
 pub fn reconciler_beside(module: &Path, guest: &Guest) -> Result<Option<(String, Vec<Failure>)>, Problem> {
     let file = module.with_file_name("reconciler.yaml");

@@ -19,8 +19,8 @@ use super::{
 
 /// Show what a module would change
 ///
-/// Nothing is changed. Every root of the Reconciler is put before the module, as the operator would do it, and the answers are compared with what is in
-/// the cluster. Without a module it is the one in force: that shows what this version of Pintle would change.
+/// Nothing is changed. Every root of the Reconciler is put before the module, as the operator would do it, and the answers are compared
+/// with what is in the cluster. Without a module it is the one in force: that shows what this version of Pintle would change.
 ///
 /// Everything is read with your own rights. What you may not read makes a root unknown. Secrets are compared by their values, and
 /// other values are printed in their place.

@@ -93,6 +93,7 @@ impl Render {
         }
         let now = case::time(self.now.as_deref()).map_err(|error| Problem::new(format!("--now: {error}")))?;
         let beside = module::crds_beside(&self.module, self.no_crd)?;
+        module::check_rules(&beside)?;
         let native = Native::new(&self.module, !self.no_native);
         let (mut status, mut printed) = (CommandStatus::Fine, Vec::new());
         for (subject, documents) in subjects {

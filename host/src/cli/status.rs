@@ -26,9 +26,9 @@ use super::{
 /// Show what is not ready, and why
 ///
 /// The command lists the host, the Reconcilers, Views and Modules. The host is ready while one of its processes renews the Lease
-/// `pintle`; a host with `--leader-elect=false` has none. Below each other object, it says which of the conditions Ready, RootsReady and Registered is
-/// not True, why, and what to do. RootsReady of a Reconciler names the first of the custom resources that fail. Other conditions that are
-/// something to know, such as StatusSchemaIncomplete, are named too.
+/// `pintle`; a host with `--leader-elect=false` has none. Below each other object, it says which of the conditions Ready, RootsReady and
+/// Registered is not True, why, and what to do. RootsReady of a Reconciler names the first of the custom resources that fail. Other
+/// conditions that are something to know, such as StatusSchemaIncomplete, are named too.
 ///
 /// The exit code is 0 if everything is ready, and 1 if something is not. The conditions are what the host and the gateway have written
 /// last.

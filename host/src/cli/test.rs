@@ -111,6 +111,7 @@ impl Test {
             files.extend(documents::files(path)?);
         }
         let beside = module::crds_beside(&self.module, self.no_crd)?;
+        module::check_rules(&beside)?;
         let native = Native::new(&self.module, !self.no_native);
         let mut reports = Vec::new();
         let cases = files.iter().map(|file| self.case(&module, file, &beside, &native));

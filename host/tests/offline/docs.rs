@@ -112,7 +112,7 @@ fn fits(kinds: &Kinds, text: &str) -> anyhow::Result<bool> {
         return Ok(false);
     }
     for object in documents::parse("the block", text)?.into_iter().map(|document| document.value) {
-        kinds.fit(&object, "")?;
+        kinds.fit(&object, "").map_err(|found| found.failure())?;
         match object["kind"].as_str() {
             Some("Reconciler") => drop(serde_json::from_value::<api::Reconciler>(object)?),
             Some("Module") => drop(serde_json::from_value::<api::Module>(object)?),

@@ -2,7 +2,7 @@
 import type { Json } from '../../api/generated';
 import type { Fault } from '../../forms/faults';
 import { FieldView } from '../../forms/fields';
-import { fieldOf } from '../../forms/model';
+import { membersOf, shownFields } from '../../forms/model';
 import { get, isObject, isSame, isWithin, set, unset } from '../../forms/path';
 import type { FieldForm } from '../../forms/use-form';
 import type { JsonSchema } from '../../lib/kubernetes';
@@ -24,6 +24,5 @@ export function ConfigForm({ schema, value, onChange, faults }: ConfigFormProps)
     faultsIn: (path) => faults.filter((fault) => isWithin(fault.path, path)),
     unreadable: () => undefined,
   };
-  const nodes = Object.entries(schema.properties ?? {}).map(([key, one]) => fieldOf(key, one, [key], schema.required?.includes(key) ?? false));
-  return <div class="stack">{nodes.map((node) => <FieldView key={node.key} form={form} node={node} />)}</div>;
+  return <div class="stack">{shownFields(membersOf(schema, [], 0), thing).map((node) => <FieldView key={node.key} form={form} node={node} />)}</div>;
 }

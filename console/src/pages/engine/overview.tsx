@@ -101,16 +101,19 @@ const FAILING_COLUMNS: Column<Failing>[] = [
 
 function FailingRoots({ of }: { of: Row[] }) {
   const wanted = (kinds.value?.items ?? []).filter((kind) => of.some(({ fields }) => fields['spec.for.kind'] === kind.kind && fields['spec.for.apiVersion'] === `${kind.group}/${kind.version}`));
-  const lists = useRowsOf(wanted, { namespace: namespaceShown() || undefined });
+  const namespace = namespaceShown();
+  const lists = useRowsOf(wanted, namespace);
+  const isPart = namespace !== '' && wanted.some(({ namespaced }) => namespaced);
   const { shown, total } = worstOf(lists.map(({ kind, list }) => ({ kind, rows: list.rows.value })), MOST_FAILING);
   const isLoading = lists.some(({ list }) => list.state.value === 'loading') || kinds.value === null;
   const unseen = lists.flatMap(({ list }) => (list.state.value === 'failed' && list.problem.value ? [list.problem.value] : []));
   if (total === 0 && unseen.length > 0) return <>{unseen.map((problem) => <ProblemView key={problem.detail} problem={problem} />)}</>;
   if (total === 0 && isLoading) return <Skeleton lines={4} />;
-  if (total === 0) return <Notice tone="ok">No root is failing any more.</Notice>;
+  if (total === 0) return isPart ? <p class="muted">None of them is in {namespace}, the namespace that lists show.</p> : <Notice tone="ok">No root is failing any more.</Notice>;
   return (
     <>
       <Table label="Failing roots" rows={shown} columns={FAILING_COLUMNS} rowKey={({ row }) => row.uid} />
+      {isPart && <p class="muted">Of kinds with namespaces, only those in {namespace} are shown.</p>}
       {total > shown.length && (
         <p class="muted">
           {(total - shown.length).toLocaleString('en')} more: {of.map(({ name }, index) => <>{index > 0 && ', '}<a href={reconcilerPage(name)}>{name}</a></>)}

@@ -12,6 +12,7 @@ import { Select, Switch, TextInput } from '../../ui/inputs';
 import { Card, Page, PageHead } from '../../ui/layout';
 import { statefulOf } from '../../ui/conditions';
 import { isEqual } from '../../forms/path';
+import { pluralOf } from '../../ui/text';
 import { beforeActive, configOf } from './config';
 import { ConfigEditor, type EditedConfig, useConfigText } from './config-editor';
 import { Config } from './config-view';
@@ -82,7 +83,7 @@ function Planner({ object }: { object: K8sObject }) {
     <Page>
       <PageHead
         title={undone ? 'Undo a swap' : 'Plan a swap'}
-        subtitle={<>What would change of {count(status.roots?.total ?? 0, spec.for.kind, `${spec.for.kind}s`)}, were another module or config in force. Nothing is written.</>}
+        subtitle={<>What would change of {count(status.roots?.total ?? 0, spec.for.kind, pluralOf(spec.for.kind))}, were another module or config in force. Nothing is written.</>}
         breadcrumbs={[{ label: 'Engine', href: '/console/engine' }, { label: 'Reconcilers', href: RECONCILERS_PAGE }, { label: name, href: reconcilerPage(name) }]}
       />
       <Card>

@@ -99,7 +99,7 @@ export function columnsOf(system: System, schema: Schema): { columns: Column<Row
     { key: 'name', title: 'Name', cell: (row) => <a href={pageOf(system, row.namespace, row.name)} title={row.name}>{row.name}</a>, sort: byText(({ name }) => name) },
     { key: 'state', title: 'State', width: '128px', cell: (row) => <Status row={row} />, sort: (one, other) => stateOf(one).rank - stateOf(other).rank },
     ...(system.namespaced ? [{ key: 'namespace', title: 'Namespace', priority: 2 as const, cell: ({ namespace }: Row) => namespace, sort: byText(({ namespace }) => namespace ?? '') }] : []),
-    ...own.map(({ name, type, path }, at): Column<Row> => ({ key: path, title: name, priority: at === 0 ? 2 : 3, cell: (row) => <Value type={type} value={row.fields[path]} />, sort: byValue(path) })),
+    ...own.map(({ name, type, path }, at): Column<Row> => ({ key: `${name} ${path}`, title: name, priority: at === 0 ? 2 : 3, cell: (row) => <Value type={type} value={row.fields[path]} />, sort: byValue(path) })),
     { key: 'age', title: 'Age', width: '72px', priority: 2, end: true, cell: ({ created }) => <Age time={created} />, sort: (one, other) => compare(other.created, one.created) },
   ];
   return { columns, fields: own.map(({ path }) => path) };

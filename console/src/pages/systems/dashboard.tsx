@@ -1,7 +1,7 @@
 // The first page: how the objects of all systems are, and what needs somebody.
 import { useMemo } from 'preact/hooks';
 import type { Kind, Row } from '../../api/generated';
-import { kinds, kindsProblem, listed } from '../../lib/kinds';
+import { kinds, kindsProblem, listed, titleOf } from '../../lib/kinds';
 import { namespaceShown } from '../../lib/namespace';
 import { homeOf, pageOf } from '../../lib/paths';
 import { type Rows, useRowsOf } from '../../lib/store';
@@ -13,7 +13,6 @@ import { Count, Page, PageHead, Section, Toolbar } from '../../ui/layout';
 import { stateOf, STATES, type Tone } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { Table } from '../../ui/table';
-import { pluralOf } from '../../ui/text';
 import { NamespacePicker } from './parts';
 
 /** How many of those that need somebody stand on the first page. */
@@ -44,7 +43,7 @@ export interface Needy {
 export function needy(found: readonly { kind: Kind; rows: readonly Row[] }[]): Needy[] {
   const rank = ({ row }: Needy) => stateOf(row).rank;
   const worst = found.flatMap(({ kind, rows }) => rows.filter((row) => !['Ready', 'Suspended'].includes(stateOf(row).label)).map((row): Needy => ({ kind, row })));
-  return worst.sort((one, other) => rank(one) - rank(other) || (one.row.ready.since ?? '').localeCompare(other.row.ready.since ?? '')).slice(0, MOST);
+  return worst.sort((one, other) => rank(one) - rank(other) || (one.row.ready.since ?? '').localeCompare(other.row.ready.since ?? ''));
 }
 
 const LOOKS: Record<string, [IconName, Tone]> = {
@@ -56,7 +55,7 @@ function KindCount({ kind, list }: { kind: Kind; list: Rows }) {
   const all = list.rows.value;
   const isUnseen = list.state.value === 'failed' && all.length === 0;
   const worse = all.filter((row) => stateOf(row).rank <= 1).length;
-  const many = pluralOf(kind.kind);
+  const many = titleOf(kind);
   return (
     <Count
       name={worse > 0 ? `${many}, ${worse.toLocaleString('en')} not as they should be` : many} value={isUnseen ? '-' : list.state.value === 'loading' && all.length === 0 ? '…' : all.length}
@@ -67,7 +66,7 @@ function KindCount({ kind, list }: { kind: Kind; list: Rows }) {
 
 function Systems({ wanted }: { wanted: Kind[] }) {
   const namespace = namespaceShown();
-  const lists = useRowsOf(wanted.slice(0, MOST_KINDS), { namespace: namespace || undefined });
+  const lists = useRowsOf(wanted.slice(0, MOST_KINDS), namespace);
   const found = lists.map(({ kind, list }) => ({ kind, rows: list.rows.value }));
   const all = found.flatMap(({ rows }) => rows);
   const byState = useMemo(() => counted(all, (row) => stateOf(row).label, STATES), found.map(({ rows }) => rows));
@@ -86,11 +85,11 @@ function Systems({ wanted }: { wanted: Kind[] }) {
           <div class="tiles">{byState.map(({ key, count }) => <Count key={key} name={key} value={count} icon={LOOKS[key]?.[0]} tone={LOOKS[key]?.[1]} />)}</div>
         </Section>
       )}
-      <Section title="Failing first" beside={worst.length > 0 && <span class="badge bad">{worst.length === MOST ? `${MOST}+` : worst.length}</span>}>
+      <Section title="Failing first" beside={worst.length > 0 && <span class="badge bad">{worst.length.toLocaleString('en')}</span>}>
         {worst.length > 0 ? (
           <Table
             label="What needs a look"
-            rows={worst}
+            rows={worst.slice(0, MOST)}
             rowKey={({ row }) => row.uid}
             columns={[
               { key: 'name', title: 'Name', cell: ({ kind, row }) => <a href={pageOf(kind, row.namespace, row.name)}>{row.name}</a> },
@@ -100,7 +99,7 @@ function Systems({ wanted }: { wanted: Kind[] }) {
               { key: 'since', title: 'Since', priority: 3, end: true, cell: ({ row }) => <Age time={row.ready.since} /> },
             ]}
           />
-        ) : isLoading ? <Skeleton lines={3} /> : unseen.length > 0 || wanted.length > lists.length ? <p class="muted">Of what is seen here, nothing needs a look.</p> : <p class="muted">All {all.length.toLocaleString('en')} objects are as they should be.</p>}
+        ) : isLoading ? <Skeleton lines={3} /> : unseen.length > 0 || wanted.length > lists.length ? <p class="muted">Of what is seen here, nothing needs a look.</p> : <p class="muted">{all.length === 0 ? 'There are no objects yet.' : 'Everything is as it should be.'}</p>}
       </Section>
     </div>
   );

@@ -52,14 +52,19 @@ async function refused(system: System, isNew: boolean, send: () => Promise<K8sOb
 
 const DRY_RUN = { dryRun: 'All' } as const;
 
+/** What a new object begins as. Not every kind has a spec, and a field that a kind does not have is refused. */
+export function blank({ group, version, kind, namespaced, schema }: Schema, namespace: string): Thing {
+  return { apiVersion: `${group}/${version}`, kind, metadata: namespaced ? { namespace } : {}, ...(schema.properties?.spec?.type === 'object' ? { spec: {} } : {}) };
+}
+
 export function SystemNew({ system, schema }: { system: System; schema: Schema }) {
-  const { group, version, kind, many, namespaced } = system;
+  const { kind, many, namespaced } = system;
   const title = `New ${kind}`;
   useTitle(title);
   const namespaces = useNamespaces();
   const [isDirty, setDirty] = useState(false);
   useGuard(isDirty);
-  const initial = useMemo((): Thing => ({ apiVersion: `${group}/${version}`, kind, metadata: namespaced ? { namespace: namespaceOfNew() } : {}, spec: {} }), [system]);
+  const initial = useMemo(() => blank(schema, namespaceOfNew()), [schema]);
   const namespaceOf = (thing: Thing) => (namespaced ? String(get(thing, ['metadata', 'namespace']) ?? '') : null);
   const save = async (thing: Thing) => {
     const namespace = namespaceOf(thing);

@@ -46,7 +46,7 @@ export function SystemList({ system, schema }: { system: System; schema: Schema 
   const fault = state.value === 'failed' ? problem.value : null;
   const found = useMemo(() => narrowed(all, narrowing), [all, narrowing.search, narrowing.state]);
   const newHref = `${system.home}/new`;
-  useAction({ id: 'new-here', title: `New ${kind}`, key: 'n', group: 'This page', run: () => navigate(newHref) });
+  useAction({ id: 'new-here', title: `New ${kind}`, key: 'n', group: 'This page', isHidden: true, run: () => navigate(newHref) });
   const isNarrowed = narrowing.search !== '' || narrowing.state !== '';
 
   const content = () => {

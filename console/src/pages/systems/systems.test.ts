@@ -4,10 +4,11 @@ import { test } from 'node:test';
 import { parse } from 'yaml';
 import type { Kind, Row } from '../../api/generated';
 import type { JsonSchema, K8sObject } from '../../lib/kubernetes';
+import { kinds, titleOf } from '../../lib/kinds';
 import { stateOf } from '../../ui/conditions';
 import { atColumn, factColumns, listColumns, obviousFields, printed } from './columns';
 import { counted, needy } from './dashboard';
-import { written } from './edit';
+import { blank, written } from './edit';
 import { narrowed } from './list';
 
 function crd(name: string): JsonSchema {
@@ -61,6 +62,19 @@ test('the dashboard counts by state, failing first, and names who needs somebody
   const kind: Kind = { group: 'a.b', version: 'v1', plural: 'as', kind: 'A', namespaced: true, shortNames: [], reconcilers: [], mayList: true };
   const other = { ...kind, kind: 'B' };
   assert.deepEqual(needy([{ kind, rows }, { kind: other, rows: [row('f', 'False')] }]).map(({ kind, row }) => `${kind.kind} ${row.name}`), ['A c', 'B f', 'A d'], 'of every kind');
+});
+
+test('a new object has a spec and a namespace where its kind has them', () => {
+  const schema = (properties: Record<string, JsonSchema>, namespaced: boolean) => ({ group: 'a.b', version: 'v1', plural: 'as', kind: 'A', namespaced, columns: [], schema: { properties } });
+  assert.deepEqual(blank(schema({ spec: { type: 'object' } }, true), 'shop'), { apiVersion: 'a.b/v1', kind: 'A', metadata: { namespace: 'shop' }, spec: {} });
+  assert.deepEqual(blank(schema({ size: { type: 'integer' } }, false), 'shop'), { apiVersion: 'a.b/v1', kind: 'A', metadata: {} });
+});
+
+test('kinds of the same name are told apart by their groups', () => {
+  const kind = (group: string, kind: string): Kind => ({ group, version: 'v1', plural: 'x', kind, namespaced: true, shortNames: [], reconcilers: [], mayList: true });
+  const items = [kind('a.b', 'Proxy'), kind('c.d', 'Proxy'), kind('a.b', 'Room')];
+  kinds.value = { items, unread: null };
+  assert.deepEqual(items.map(titleOf), ['Proxies (a.b)', 'Proxies (c.d)', 'Rooms']);
 });
 
 test('what people edit of an object is what people write', () => {

@@ -1,5 +1,5 @@
-//! Events about a root, and the limit on them: a token bucket, as in client-go's spam filter. A guest may have new Events in every pass for ever,
-//! and every Event is a write that etcd keeps for an hour.
+//! Events about a root, and the limit on them: a token bucket, as in client-go's spam filter. A guest may have new Events in every pass for
+//! ever, and every Event is a write that etcd keeps for an hour.
 
 use jiff::{SignedDuration, Timestamp};
 use pintle_wit::{ConditionStatus, Event, EventType};

@@ -97,7 +97,7 @@ impl Pass {
         let judged = answer.and_then(|response| {
             gate::gate(&context, response).map_err(|found| {
                 self.counts.unlisted_violations += found.unlisted();
-                gate::failure(&found)
+                found.failure()
             })
         });
         match judged {

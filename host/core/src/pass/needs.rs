@@ -99,7 +99,7 @@ impl Pass {
             Err(found) => {
                 self.answer = None;
                 self.counts.unlisted_violations += found.unlisted();
-                self.fail(gate::failure(&found))
+                self.fail(found.failure())
             }
         }
     }

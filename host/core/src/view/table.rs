@@ -84,7 +84,8 @@ impl Columns {
         to_json(&self.row(include, row, now))
     }
 
-    /// The Table of one object, as JSON: the answer to a get, or the object of an event. Of the events of a watch, only the first has the columns.
+    /// The Table of one object, as JSON: the answer to a get, or the object of an event. Of the events of a watch, only the first has the
+    /// columns.
     pub fn one(&self, include: Include, with_columns: bool, row: Row<'_>, now: Timestamp) -> String {
         let object_version = row.object()["metadata"].get("resourceVersion").cloned();
         let metadata =

@@ -292,7 +292,7 @@ fn several_violations_are_all_told_the_first_as_the_reason() {
     let mut answer = good();
     set(&mut answer, "/children/0/object/spec/template/spec/hostPID", json!(true));
     set(&mut answer, "/children/1/object/metadata/namespace", json!("kube-system"));
-    let failure = pintle_core::gate::failure(&judge_all(&binding(), answer).expect_err("refused"));
+    let failure = judge_all(&binding(), answer).expect_err("refused").failure();
     assert_eq!(failure.reason, reasons::HOST_NAMESPACES);
     let second = failure.message.lines().nth(1).expect("each has a line");
     assert!(second.starts_with("children[1].object.metadata.namespace: "), "{second}");
@@ -310,7 +310,7 @@ fn of_very_many_violations_the_rest_is_told_as_a_number() {
     let found = judge_all(&binding(), wrong(20_000)).expect_err("refused");
     // One more: there are too many events.
     assert_eq!((found.listed().len(), found.unlisted()), (16, 20_001 - 16));
-    let message = pintle_core::gate::failure(&found).message;
+    let message = found.failure().message;
     assert!(message.ends_with(";\nand 19985 more"), "{message}");
 }
 

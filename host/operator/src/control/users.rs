@@ -21,8 +21,8 @@ pub(super) struct Users {
 }
 
 impl Users {
-    /// The Reconcilers that want a Module, have it in force or in their history, and the Views. What is in force here may be ahead of the status that says
-    /// so: until that is written, a host that starts still works with what the status names.
+    /// The Reconcilers that want a Module, have it in force or in their history, and the Views. What is in force here may be ahead of the
+    /// status that says so: until that is written, a host that starts still works with what the status names.
     pub(super) fn of(own: &OwnObjects, in_force: &BTreeMap<String, api::ActiveModule>) -> Self {
         let mut of: BTreeMap<String, BTreeSet<ModuleUser>> = BTreeMap::new();
         let said = own

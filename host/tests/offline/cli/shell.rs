@@ -137,7 +137,7 @@ fn the_plugin_completes_as_kubectl_asks_it() {
     // run it.
     sh(&folder, "sh", &format!("kubectl-pintle completion kubectl > {script} && chmod 755 {script}"));
     let is_all = |answer: &String| {
-        answer.starts_with("darkroom\nwebserver\nview/farmpods\nview/llamas\n--wait\tWait until")
+        answer.starts_with("darkroom\nwebserver\nview/farmpods\nview/llamas\n--undo\tSwitch back")
             && answer.ends_with("\n:4\n")
     };
     let all = ask_until(is_all, || sh(&folder, "sh", "kubectl_complete-pintle swap ''"));

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use pintle_core::{
     Allowed, Binding, KindInfo, StatusSchema,
     desired::SealingKey,
-    gate::{self, Violation, Violations},
+    gate,
     reconciler::{Grants, KindGrant, Limits, NeedGrant, NeedScope, PatchGrant},
+    violations::{Violation, Violations},
 };
 use pintle_wit::{ChildKind, Kind, Manifest, NeedKind, PatchKind};
 use serde_json::{Value, json};

@@ -1,15 +1,15 @@
-//! The violations of an answer. The first ones are listed with a message, and the others are only counted.
+//! The violations of an answer or of an object. The first ones are listed with a message, and the others are only counted.
 
 use std::fmt::Display;
 
 use pintle_wit::{Failure, bounded};
 
-/// One reason why an answer is refused.
+/// One reason why an answer or an object is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// A stable CamelCase word, from [`reasons`](super::reasons).
+    /// A stable CamelCase word, from [`reasons`](crate::reasons).
     pub reason: &'static str,
-    /// The path in the answer: `children[1].object.spec.template.spec.hostNetwork`.
+    /// The path in the answer or the object: `children[1].object.spec.template.spec.hostNetwork`. Empty for a violation of the whole.
     pub path: String,
     /// The message: what is wrong with which object, and what to do.
     pub message: String,
@@ -20,7 +20,7 @@ pub struct Violation {
 /// How many violations are listed: more than anybody corrects at a time. A guest can easily cause hundreds of thousands of them.
 const LISTED_MAX: usize = 16;
 
-/// The longest path and the longest message of a violation, in bytes: the guest wrote parts of both.
+/// The longest path and the longest message of a violation, in bytes: the guest, or who wrote the object, wrote parts of both.
 const PATH_BYTES_MAX: usize = 256;
 const MESSAGE_BYTES_MAX: usize = 1024;
 
@@ -28,7 +28,7 @@ const MESSAGE_BYTES_MAX: usize = 1024;
 /// into the message of a condition, which has room for 4 KiB.
 const MESSAGE_BYTES_FULL: usize = 2560;
 
-/// Why an answer is refused: the first violations, and how many more there are.
+/// Why an answer or an object is refused: the first violations, and how many more there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Violations {
     listed: Vec<Violation>,
@@ -39,7 +39,7 @@ pub struct Violations {
 }
 
 impl Violations {
-    /// The listed violations, which are the first ones in the order of the answer.
+    /// The listed violations, which are the first ones in the order in which they were found.
     pub fn listed(&self) -> &[Violation] {
         &self.listed
     }
@@ -54,17 +54,23 @@ impl Violations {
         self.count - self.listed.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
+    /// Whether a violation at a path is listed.
+    pub fn has(&self, path: &str) -> bool {
+        let path = bounded(path, PATH_BYTES_MAX);
+        self.listed.iter().any(|violation| violation.path == path)
+    }
+
     /// The message of a violation that is not listed is never written.
-    pub(super) fn add(&mut self, reason: &'static str, path: impl Display, message: impl Display) {
+    pub fn add(&mut self, reason: &'static str, path: impl Display, message: impl Display) {
         self.found(reason, path, message, false);
     }
 
     /// Adds a violation that may end by itself.
-    pub(super) fn add_for_now(&mut self, reason: &'static str, path: impl Display, message: impl Display) {
+    pub(crate) fn add_for_now(&mut self, reason: &'static str, path: impl Display, message: impl Display) {
         self.found(reason, path, message, true);
     }
 
@@ -81,9 +87,25 @@ impl Violations {
         }
     }
 
+    /// Adds the violations of another part of the same answer.
+    pub fn append(&mut self, others: Self) {
+        let room = LISTED_MAX - self.listed.len();
+        self.listed.extend(others.listed.into_iter().take(room));
+        self.count += others.count;
+        self.terminal += others.terminal;
+    }
+
+    /// Whether there are none.
+    ///
+    /// # Errors
+    /// Where there are some, all of them.
+    pub fn into_result(self) -> Result<(), Self> {
+        if self.is_empty() { Ok(()) } else { Err(self) }
+    }
+
     /// Adds an object's name to the messages of the violations after the first `count` ones. Their paths have only the object's index,
     /// and people look for its name.
-    pub(super) fn name_since(&mut self, count: usize, label: &str) {
+    pub(crate) fn name_since(&mut self, count: usize, label: &str) {
         for violation in self.listed.iter_mut().skip(count).filter(|one| !one.message.contains(label)) {
             violation.message = bounded(format_args!("{label}: {}", violation.message), MESSAGE_BYTES_MAX);
         }
@@ -91,7 +113,7 @@ impl Violations {
 
     /// The violations as one failure: reason and path of the first, and as many as a condition has room for in the message, each in a line.
     /// A condition has no lines, and shows them with a `;` between.
-    pub(super) fn failure(&self) -> Failure {
+    pub fn failure(&self) -> Failure {
         let Some(first) = self.listed.first() else { return Failure::default() };
         let mut message = first.message.clone();
         let mut told = 1;
@@ -99,7 +121,8 @@ impl Violations {
             if message.len() > MESSAGE_BYTES_FULL {
                 break;
             }
-            message.push_str(&format!(";\n{}: {} ({})", other.path, other.message, other.reason));
+            let colon = if other.path.is_empty() { "" } else { ": " };
+            message.push_str(&format!(";\n{}{colon}{} ({})", other.path, other.message, other.reason));
             told += 1;
         }
         if self.count > told {
@@ -108,7 +131,7 @@ impl Violations {
         Failure {
             reason: first.reason.into(),
             message,
-            path: Some(first.path.clone()),
+            path: Some(first.path.clone()).filter(|path| !path.is_empty()),
             retry: self.terminal == 0,
             ..Failure::default()
         }
@@ -153,6 +176,31 @@ mod tests {
         let failure = found.failure();
         assert!(failure.message.len() <= 4096 && failure.message.ends_with(";\nand 97 more"), "{failure}");
         assert!(failure.path.is_some_and(|path| path.len() <= 256));
+    }
+
+    #[test]
+    fn the_violations_of_the_parts_of_an_answer_are_listed_and_counted_together() {
+        let part = |count: usize| {
+            let mut found = Violations::default();
+            for index in 0..count {
+                found.add("A", format_args!("a{index}"), "b");
+            }
+            found
+        };
+        let mut found = part(LISTED_MAX - 1);
+        found.append(part(3));
+        assert_eq!((found.listed().len(), found.unlisted()), (LISTED_MAX, 2));
+        assert!(!found.failure().retry);
+        assert!(found.failure().message.ends_with(";\na0: b (A);\nand 2 more"), "{}", found.failure());
+        assert_eq!(part(0).into_result(), Ok(()));
+    }
+
+    #[test]
+    fn a_violation_of_the_whole_has_no_path() {
+        let mut found = Violations::default();
+        found.add("A", "", "is wrong");
+        found.add("A", "", "is wrong too");
+        assert_eq!(found.failure().to_string(), "A: is wrong;\nis wrong too (A)");
     }
 
     #[test]

@@ -11,6 +11,9 @@ use super::{
     problem::{CommandStatus, Problem},
 };
 
+/// The releases of Kubernetes that the tests run on. `xtask test` has the older one in its step `versions`.
+const TESTED_WITH: [&str; 2] = [builtin::KUBERNETES, "1.35"];
+
 /// Print the versions of pintle and the contract
 ///
 /// The contract is between the host and its guests: the version of the JSON documents, and the WIT interface that a module exports.
@@ -38,7 +41,7 @@ impl Version {
         let interfaces = [worlds::reconciler::INTERFACE, worlds::viewer::INTERFACE];
         let data = json!({
             "version": version, "contract": {"apiVersion": documents, "interfaces": interfaces},
-            "policyVersion": POLICY_VERSION, "kubernetes": builtin::KUBERNETES,
+            "policyVersion": POLICY_VERSION, "kubernetes": TESTED_WITH,
         });
         output::print(&match self.output {
             Some(form) => output::text(&data, form)?,
@@ -47,7 +50,7 @@ impl Version {
                 ["Documents".into(), documents.into()],
                 ["Interfaces".into(), interfaces.join("\n")],
                 ["Policy".into(), POLICY_VERSION.to_string()],
-                ["Tested with".into(), format!("Kubernetes {}", builtin::KUBERNETES)],
+                ["Tested with".into(), format!("Kubernetes {}", TESTED_WITH.join(" and "))],
             ]),
         })?;
         Ok(CommandStatus::Fine)

@@ -165,6 +165,7 @@ fn the_version_is_that_of_the_program_and_of_the_contract() {
         (value("Version"), value("Documents")),
         (env!("CARGO_PKG_VERSION").into(), "guest.pintle.dev/v1".into())
     );
+    assert_eq!(value("Tested with"), "Kubernetes 1.36 and 1.35");
     let data: Value = serde_json::from_str(&folder.run(&["version", "-o", "json"]).stdout).unwrap();
     assert_eq!(
         data["contract"]["interfaces"],

@@ -69,6 +69,12 @@ fn every_alert_has_a_section_of_the_page_and_a_test_of_each_sort() {
     let alerts = alerts();
     let names: BTreeSet<&str> = alerts.iter().map(|alert| text(alert, "alert")).collect();
     assert_eq!(sections, names);
+    for section in page.split("\n## ").skip(1) {
+        // What it means, how to look closer, and what to do.
+        let parts: Vec<&str> = section.split("\n```").collect();
+        let is_whole = parts.len() == 3 && parts[0].contains("\n\n") && parts[1].starts_with("sh\n");
+        assert!(is_whole && !parts[2].trim().is_empty(), "{section}");
+    }
 
     let file = yaml("host/tests/offline/alerts/rules.test.yaml");
     let tests: Vec<&str> = file["tests"].as_array().unwrap().iter().map(|test| text(test, "name")).collect();

@@ -1,7 +1,7 @@
 // The Kubernetes control plane that the tests, the demo and the benchmarks run against, as tools of a module of its own: its
 // dependencies bind nothing else. k8s.io/kubernetes asks for its sibling modules at v0.0.0, which nobody published; the replace
 // lines name the ones that belong to this release. To move to another release, change every 1.36.3 and 0.36.3 here and in
-// ../src/binaries.rs, etcd to what that release asks for, and run `go mod tidy`. ../control-plane-1.35 has the release before.
+// ../src/binaries.rs, etcd to what that release asks for, and run `go mod tidy`.
 module pintle.dev/testbed/control-plane
 
 go 1.26.0

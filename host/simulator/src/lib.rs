@@ -18,9 +18,10 @@
 //! patch, server-side apply, delete (preconditions, finalizers, background, foreground, orphan), deletion of collections, the `status`
 //! subresource, evictions with PodDisruptionBudgets, dry runs and field validation of each write, metadata alone in place of objects and
 //! discovery of the kinds of a group, for the kinds in `kinds.rs` and for all kinds that CRDs define, with their schemas and their CEL
-//! rules; `/version` is that of Kubernetes 1.36. [`Access`] answers token reviews and access reviews, and refuses requests; by default everybody may do everything. Clients may
-//! impersonate. `tests/conformance` compares ConfigMap, Secret, Service, Deployment, Ingress, PodDisruptionBudget, custom kinds and
-//! evictions with a real API server, request by request. The other kinds use the same code, but are not compared.
+//! rules; `/version` is that of Kubernetes 1.36. [`Access`] answers token reviews and access reviews, and refuses requests; by default
+//! everybody may do everything. Clients may impersonate. `tests/conformance` compares ConfigMap, Secret, Service, Deployment, Ingress,
+//! PodDisruptionBudget, custom kinds and evictions with a real API server, request by request. The other kinds use the same code, but are
+//! not compared.
 //!
 //! # What is refused with 501
 //!

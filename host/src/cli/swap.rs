@@ -137,14 +137,6 @@ impl Wanted {
     }
 }
 
-/// The merge patch that makes one value of another.
-fn replacing(now: &Value, then: &Value) -> Value {
-    let (Value::Object(now), Value::Object(then)) = (now, then) else { return then.clone() };
-    let gone = now.keys().filter(|key| !then.contains_key(*key)).map(|key| (key.clone(), Value::Null));
-    let kept = then.iter().map(|(key, then)| (key.clone(), replacing(now.get(key).unwrap_or(then), then)));
-    gone.chain(kept).collect()
-}
-
 /// What a plan says against a swap: roots that would fail and do not now, and roots of which that cannot be told.
 fn objection(roots: &[PlannedRoot]) -> Option<String> {
     let (mut failing, mut unknown) = (Vec::new(), Vec::new());
@@ -363,15 +355,19 @@ impl Swap {
         wanted: &Wanted,
     ) -> Result<Option<i64>, Problem> {
         let generation = found.metadata.generation;
-        let mut spec = json!({"module": wanted.module});
-        if found.spec.config != wanted.config {
-            spec["config"] = replacing(&found.spec.config, &wanted.config);
-        }
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
         while found.metadata.generation == generation {
-            let version = found.resource_version();
-            let patch = json!({"metadata": {"resourceVersion": version}, "spec": spec});
-            let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-            match objects.patch(self.what.name(), &params, &Patch::Merge(patch)).await {
+            let mut patch = vec![
+                json!({"op": "replace", "path": "/metadata/resourceVersion", "value": found.resource_version()}),
+                json!({"op": "replace", "path": "/spec/module", "value": wanted.module}),
+            ];
+            if found.spec.config != wanted.config {
+                let op = if wanted.config.is_null() { "remove" } else { "add" };
+                patch.push(json!({"op": op, "path": "/spec/config", "value": wanted.config}));
+            }
+            // A merge patch cannot bring back a config with nulls.
+            let patch = Patch::Json::<()>(serde_json::from_value(patch.into())?);
+            match objects.patch(self.what.name(), &params, &patch).await {
                 Ok(patched) => return Ok(patched.metadata.generation),
                 // Its status has changed, or more than that.
                 Err(error) if live::is(&error, 409) => found = self.read(objects).await?,

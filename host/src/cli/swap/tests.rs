@@ -203,7 +203,11 @@ async fn a_config_that_comes_back_is_exactly_as_it_was() {
     let (_server, client) = cluster(&[object]);
     let swap = Swap { what: ModuleUser::Reconciler("r".into()), ..swap() };
     let objects = swap.objects(&client);
-    for config in [json!({"both": {"kept": 3}, "list": [2], "new": {"b": 1}}), Value::Null] {
+    for config in [
+        json!({"both": {"kept": 3, "null": null}, "list": [2], "new": {"b": 1}}),
+        Value::Null,
+        json!({"a": 1}),
+    ] {
         let wanted = Wanted { module: OLD.into(), config };
         swap.want(&objects, objects.get("r").await.unwrap(), &wanted).await.unwrap();
         assert_eq!(objects.get("r").await.unwrap().spec, wanted);

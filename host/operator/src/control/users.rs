@@ -16,8 +16,8 @@ pub(super) struct Users {
     of: BTreeMap<String, BTreeSet<ModuleUser>>,
     /// Those of them that have it in their history alone.
     past: BTreeMap<String, BTreeSet<ModuleUser>>,
-    /// The Modules whose guests are called here. Those of a history are not.
-    called: BTreeSet<String>,
+    /// The Modules that Reconcilers want or have in force: their guests are called here. Those of a history are not.
+    current: BTreeSet<String>,
     /// Whether the Views are known. Until then, nobody stops to use anything.
     views_known: bool,
 }
@@ -32,9 +32,9 @@ impl Users {
             .iter()
             .flat_map(|(name, object)| object.modules().into_iter().map(move |module| (module, name)));
         let in_force = in_force.iter().map(|(name, active)| (active.module.as_str(), name));
-        let mut called = BTreeSet::new();
+        let mut current = BTreeSet::new();
         for (module, name) in said.chain(in_force) {
-            called.insert(module.to_owned());
+            current.insert(module.to_owned());
             of.entry(module.to_owned()).or_default().insert(ModuleUser::Reconciler(name.clone()));
         }
         let mut past: BTreeMap<String, BTreeSet<ModuleUser>> = BTreeMap::new();
@@ -53,7 +53,7 @@ impl Users {
                 of.entry(module.clone()).or_default().insert(ModuleUser::View(name.clone()));
             }
         }
-        Self { of, past, called, views_known }
+        Self { of, past, current, views_known }
     }
 
     /// Whether somebody uses a Module.
@@ -63,7 +63,7 @@ impl Users {
 
     /// Whether a Reconciler wants a Module or has it in force, so that its guest is called here.
     pub(super) fn calls(&self, module: &str) -> bool {
-        self.called.contains(module)
+        self.current.contains(module)
     }
 
     /// Who uses a Module. While the Views are not known, those that its status names still do.

@@ -71,7 +71,7 @@ export function SwapBar({ object, planned, state }: { object: K8sObject; planned
   return (
     <section class="swap-bar" aria-label="Swap">
       <div>
-        <strong>Put {planned.module}{config.isEdited && ' with the edited config'} in force</strong>
+        <strong>Put {planned.module}{config.isEdited && ' with another config'} in force</strong>
         <p class="muted">{consequence(state)}{isPart && ' The plan was about some of the roots; the swap is about all.'}</p>
       </div>
       <Button variant={fails > 0 ? 'danger' : 'primary'} icon="swap" disabled={can.value !== true} title={can.value === false ? 'You may not change this Reconciler.' : undefined} onClick={() => setAsks(true)}>Swap</Button>

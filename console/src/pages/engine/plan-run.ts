@@ -4,7 +4,7 @@ import { begin, type EventsOf } from '../../api/call';
 import type { PlannedRoot, PlanRequest, Summary, Verdict } from '../../api/generated';
 import { asProblem, type Problem, ProblemError, problemOf, readProblem } from '../../lib/api';
 import { readEvents, type Message } from '../../lib/sse';
-import { count, listed } from './words';
+import { count, enumeration } from './words';
 
 export interface PlanState {
   phase: 'idle' | 'running' | 'done' | 'failed' | 'cancelled';
@@ -60,7 +60,7 @@ export function consequence(state: PlanState): string {
   const { changed, fails, unknown } = countsOf(state);
   const newly = newlyFailing(state);
   const parts = [changed > 0 ? `change ${count(changed, 'root')}` : '', newly > 0 ? `make ${count(newly, 'root')} fail` : ''].filter(Boolean);
-  const known = [parts.length > 0 ? `It would ${listed(parts)}.` : 'No root would change.'];
+  const known = [parts.length > 0 ? `It would ${enumeration(parts)}.` : 'No root would change.'];
   if (fails > newly) known.push(`${count(fails - newly, 'root')} would go on failing.`);
   if (unknown > 0) known.push(`Of ${count(unknown, 'root')} it cannot be told.`);
   return known.join(' ');

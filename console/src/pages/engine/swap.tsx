@@ -16,7 +16,7 @@ import { swapPatch } from './config';
 import type { EditedConfig } from './config-editor';
 import { reconcilerPage } from './paths';
 import { consequence, isOfSome, newlyFailing, objectionsTo, type PlanState } from './plan-run';
-import { count, listed } from './words';
+import { count, enumeration } from './words';
 
 export interface Planned {
   module: string;
@@ -43,7 +43,7 @@ function TakenAway({ summary: { deletionCount, deletions, restarts, stops } }: {
           </ul>
         </Notice>
       )}
-      {pods.length > 0 && <Notice tone="warn">{listed(pods)}</Notice>}
+      {pods.length > 0 && <Notice tone="warn">{enumeration(pods)}</Notice>}
     </>
   );
 }
@@ -80,8 +80,8 @@ export function SwapBar({ object, planned, state }: { object: K8sObject; planned
         <ConfirmByName title={`Swap ${name} to ${planned.module}?`} name={name} verb="Swap" variant={variant} busy={busy} disabled={objections.length > 0 && !isForced} problem={problem} onConfirm={run} onClose={() => setAsks(false)}>
           <p>{consequence(state)}</p>
           {state.summary && <TakenAway summary={state.summary} />}
-          {objections.length > 0 && <Switch checked={isForced} onChange={force}>Swap all roots, although {listed(objections)}</Switch>}
-          {state.summary && state.summary.newKinds.length > 0 && <Notice tone="warn">It needs rights that the host does not have yet: {listed(state.summary.newKinds.map(({ kind }) => kind))}.</Notice>}
+          {objections.length > 0 && <Switch checked={isForced} onChange={force}>Swap all roots, although {enumeration(objections)}</Switch>}
+          {state.summary && state.summary.newKinds.length > 0 && <Notice tone="warn">It needs rights that the host does not have yet: {enumeration(state.summary.newKinds.map(({ kind }) => kind))}.</Notice>}
         </ConfirmByName>
       )}
     </section>

@@ -436,6 +436,8 @@ export interface PlannedRoot {
   failsNow: boolean | null;
   /** Why there would be no answer, or why it could not be carried out. */
   failure: Failure | null;
+  /** Whether there is an answer of the guest. */
+  hasAnswer: boolean;
   /** Why nothing would be done, whatever the guest says. */
   note: string | null;
   /** The objects that the answer patches. */
@@ -625,6 +627,8 @@ export type StreamEnd = "expired" | "renew" | "stopping" | "unauthorized";
 export interface Summary {
   /** What would change, by kind and path, the most frequent first. */
   changes: SummaryLine[];
+  /** How many objects would be deleted, listed or not. */
+  deletionCount: number;
   /** The objects that would be deleted. Pods that would be evicted are not among them. */
   deletions: ObjectRef[];
   /** The module in force. */

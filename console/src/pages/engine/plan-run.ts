@@ -59,7 +59,9 @@ export function countsOf({ summary, roots, done }: PlanState): Record<Verdict, n
 export function consequence(state: PlanState): string {
   const { changed, fails, unknown } = countsOf(state);
   const newly = newlyFailing(state);
-  const parts = [changed > 0 ? `change ${count(changed, 'root')}` : '', newly > 0 ? `make ${count(newly, 'root')} fail` : ''].filter(Boolean);
+  // Of a root that fails, what is not refused is carried out.
+  const changing = changed + (state.summary?.partial ?? 0);
+  const parts = [changing > 0 ? `change ${count(changing, 'root')}` : '', newly > 0 ? `make ${count(newly, 'root')} fail` : ''].filter(Boolean);
   const known = [parts.length > 0 ? `It would ${enumeration(parts)}.` : 'No root would change.'];
   if (fails > newly) known.push(`${count(fails - newly, 'root')} would go on failing.`);
   if (unknown > 0) known.push(`Of ${count(unknown, 'root')} it cannot be told.`);

@@ -320,8 +320,8 @@ fn a_root_speaks_against_a_swap_where_it_would_newly_fail_and_where_that_cannot_
     let unknown_text = "it cannot be told whether 1 root would fail:\n  A x: Secret n/s: it may not be read";
     assert_eq!(against(&[root(true, Value::Null, Value::Null)]), None, "the guest has answered");
     assert_eq!(against(&[root(true, failure, json!(true))]), None, "it fails now");
-    assert_eq!(against(&[fails.clone()]), Some((1, fails_text.to_owned())));
-    assert_eq!(against(&[unknown.clone()]), Some((2, unknown_text.to_owned())));
+    assert_eq!(against(std::slice::from_ref(&fails)), Some((1, fails_text.to_owned())));
+    assert_eq!(against(std::slice::from_ref(&unknown)), Some((2, unknown_text.to_owned())));
     assert_eq!(against(&[unknown, fails]), Some((1, format!("{fails_text}\n{unknown_text}"))));
 }
 

@@ -76,11 +76,11 @@ pub struct Source {
     /// S3: a Secret in the same namespace with the keys SOURCE_BUCKET_ACCESSKEY and SOURCE_BUCKET_SECRETKEY.
     #[serde(default)]
     pub credentials_secret_ref: Option<SecretRef>,
-    /// S3. Deprecated: everybody who can read the Darkroom can read it; use credentialsSecretRef.
+    /// S3: deprecated, because everybody who can read the Darkroom can read it; use credentialsSecretRef.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(length(max = 1024), extend("format" = "password")))]
     pub access_key: Option<String>,
-    /// S3. Deprecated: everybody who can read the Darkroom can read it; use credentialsSecretRef.
+    /// S3: deprecated, because everybody who can read the Darkroom can read it; use credentialsSecretRef.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(length(max = 1024), extend("format" = "password")))]
     pub secret_key: Option<String>,

@@ -355,7 +355,7 @@ export interface Leader {
 
 /** What a plan left out. */
 export interface Limits {
-  /** Whether there were more kinds and paths, or more deletions, than are listed. */
+  /** Whether there were more kinds and paths than are listed, or more roots than the console sends. */
   truncated: boolean;
 }
 
@@ -432,10 +432,12 @@ export interface PlannedRoot {
   children: ChildChange[];
   /** The Pods that would be evicted. */
   evictions: ObjectRef[];
-  /** Whether the root fails for the same reason now. Absent where nothing says so. */
+  /** Whether the root fails now, for whatever reason. Absent where nothing says so. */
   failsNow: boolean | null;
   /** Why there would be no answer, or why it could not be carried out. */
   failure: Failure | null;
+  /** Whether the guest has given an answer that may be carried out, and only what it would change may not be known. */
+  hasAnswer: boolean;
   /** Why nothing would be done, whatever the guest says. */
   note: string | null;
   /** The objects that the answer patches. */
@@ -538,13 +540,13 @@ export interface RootRef {
   uid: string;
 }
 
-/** How many roots there are. */
+/** How many roots there are. Each is one of `unchanged`, `changed`, `fails` and `unknown`. */
 export interface Roots {
   /** Those that would change. */
   changed: number;
-  /** Those that would fail. What of their answer can be carried out may change them all the same. */
+  /** Those that would fail, also where a part of their answer can be carried out. */
   fails: number;
-  /** Those among them that do not fail for the same reason now. */
+  /** Those among them that do not fail now. */
   newlyFailing: number;
   /** All that were looked at. */
   total: number;
@@ -625,7 +627,9 @@ export type StreamEnd = "expired" | "renew" | "stopping" | "unauthorized";
 export interface Summary {
   /** What would change, by kind and path, the most frequent first. */
   changes: SummaryLine[];
-  /** The objects that would be deleted. Pods that would be evicted are not among them. */
+  /** How many objects would be deleted. */
+  deletionCount: number;
+  /** The objects that would be deleted, 1000 at most. Pods that would be evicted are not among them. */
   deletions: ObjectRef[];
   /** The module in force. */
   inForce: ModuleName | null;
@@ -635,11 +639,13 @@ export interface Summary {
   module: ModuleName;
   /** The kinds that the module uses and the one in force does not, with what the host must be allowed to do with them. */
   newKinds: KindRights[];
+  /** How many of the roots that would fail would be changed all the same, or may be, by what of their answer can be carried out. */
+  partial: number;
   /** The Reconciler. */
   reconciler: string;
   /** How many Pods would be replaced, because the Pod template of their workload would change, or because they would be evicted. */
   restarts: number;
-  /** How many roots there are of each verdict. */
+  /** How many roots there are. */
   roots: Roots;
   /** How long it took. */
   seconds: number;

@@ -17,8 +17,8 @@ export const isTaken = ({ causes, reason }: Problem): boolean => reason === 'Alr
 export function faultsOf(problem: Problem, isNew = false): Fault[] {
   if (isNew && isTaken(problem)) return [{ path: ['metadata', 'name'], message: 'is taken already' }];
   const faults = problem.causes.map(({ field, message }) => ({ path: parsePath(field), message: wordsOf(message) }));
-  const told = faults.filter(({ message }) => !NOT_CHECKED.test(message));
-  return told.length > 0 ? told : faults;
+  const others = faults.filter(({ message }) => !NOT_CHECKED.test(message));
+  return others.length > 0 ? others : faults;
 }
 
 /** The words of a server's cause: what stands around them the page already shows. */

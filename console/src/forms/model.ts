@@ -1,6 +1,6 @@
 // What a form is made of, told from a kind's schema: pure, without a browser.
 import type { JsonSchema } from '../lib/kubernetes';
-import { get, isObject, isWithin, type Path, set } from './path';
+import { get, isObject, isWithin, type Path } from './path';
 import { type Arm, armsOf, isChosen } from './union';
 
 /** An object as it is typed. */
@@ -106,7 +106,7 @@ function fieldOf(key: string, schema: JsonSchema, path: Path, required: boolean,
   const widget = widgetOf(schema, depth);
   const help = [schema.description?.replaceAll('`', '') ?? '', limitsOf(schema)].filter(Boolean).join(' ');
   return {
-    path, key, widget, schema, required, help, label: labelOf(key), placeholder: shown(schema.default), secret: schema.format === 'password',
+    path, key, widget, schema, required, help, label: labelOf(key), placeholder: shown(schema.default), secret: isPassword(schema),
     fields: widget === 'group' ? membersOf(schema, path, depth + 1) : [], arms: [],
   };
 }
@@ -159,9 +159,30 @@ export function hasPlace(fields: readonly FieldNode[], path: Path, thing: unknow
 }
 
 /** An object to look at: what is secret in it nobody reads over a shoulder. */
-export function covered(thing: Thing, schema: JsonSchema): Thing {
-  const secret = flat(fieldsOf(schema)).filter(({ secret, path }) => secret && get(thing, path) !== undefined);
-  return secret.reduce((thing, { path }) => set(thing, path, '<hidden>') as Thing, thing);
+export function covered(value: unknown, schema: JsonSchema): unknown {
+  if (isPassword(schema)) return '<hidden>';
+  const cover = (inner: unknown, key: string) => {
+    const of = memberOf(schema, key);
+    return of ? covered(inner, of) : inner;
+  };
+  if (Array.isArray(value)) return value.map((item) => cover(item, '0'));
+  return isObject(value) ? Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, cover(inner, key)])) : value;
+}
+
+/** Whether a value is not shown as it is typed. */
+export const isPassword = ({ format }: JsonSchema): boolean => format === 'password';
+
+/** The schema of what is in a value: a field of an object, a value of a map, or an item of a list. */
+export function memberOf({ properties = {}, additionalProperties, items }: JsonSchema, key: string): JsonSchema | undefined {
+  if (Object.hasOwn(properties, key)) return properties[key];
+  return items ?? (typeof additionalProperties === 'object' ? additionalProperties : undefined);
+}
+
+/** Whether a value has a password in it, or is one. */
+export function hasPassword(schema: JsonSchema): boolean {
+  const { properties = {}, additionalProperties, items } = schema;
+  const inner = [...Object.values(properties), ...(items ? [items] : []), ...(typeof additionalProperties === 'object' ? [additionalProperties] : [])];
+  return isPassword(schema) || inner.some(hasPassword);
 }
 
 /** Every field of a form, groups and their members alike. */

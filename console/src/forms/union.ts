@@ -1,5 +1,5 @@
-// Which fields of a group belong to one value of a field beside them, as the schema says it: pure, and without CEL but for rules that are
-// written as everybody writes them.
+// Which fields of a group belong to one value of a field beside them, as the schema says it: pure, and without CEL but for the rules that are
+// written as the CRDs of OpenShift and of the Gateway API write them.
 import type { JsonSchema } from '../lib/kubernetes';
 import { get, type Path } from './path';
 
@@ -15,33 +15,34 @@ export interface Arm {
   needed: boolean;
 }
 
-const IS = String.raw`self\.(?<chooser>\w+)==(?<quote>["'])(?<value>[\w.-]+)\k<quote>`;
+const IS = String.raw`self\.(?<chooser>\w+)==(?<quote>["'])(?<value>[^"'\\]+)\k<quote>`;
 const IS_NOT = IS.replace('==', '!=');
 const HAS = String.raw`has\(self\.(?<field>\w+)\)`;
 /** A chooser that may be absent: `has(self.type) && self.type == ...`. */
 const GUARD = String.raw`(?:has\(self\.(\w+)\)&&(?=self\.\1==))?`;
 
-/** The rules of a union, without their spaces. */
+/** The rules of a union, without the spaces around their words. */
 const RULES = ([
   [String.raw`${GUARD}${IS}\?${HAS}:!has\(self\.\k<field>\)`, { only: true, needed: true }],
   [String.raw`${GUARD}${IS}\?${HAS}:true`, { only: false, needed: true }],
   [String.raw`!\(!${HAS}&&${IS}\)`, { only: false, needed: true }],
-  [String.raw`${IS_NOT}\|\|${HAS}`, { only: false, needed: true }],
   [String.raw`!\(${HAS}&&${IS_NOT}\)`, { only: true, needed: false }],
-  [String.raw`!${HAS}\|\|${IS}`, { only: true, needed: false }],
-  [String.raw`${IS}\|\|!${HAS}`, { only: true, needed: false }],
 ] as const).map(([text, says]) => ({ pattern: new RegExp(`^${text}$`), says }));
 
-/** The arms of a member of a group: those of the group's rules, and that its description begins with a value of an enum beside it. */
+/** A rule without its spaces, but for those of its texts. */
+const dense = (rule: string): string => rule.replace(/(["'])(?:\\.|(?!\1).)*\1|\s+/g, (part) => part.trim());
+
+/** The arms of a member of a group: those of the group's rules, and that its description begins with a value of an enum beside it, as in
+ * `S3: the bucket's name`. */
 export function armsOf(member: string, { properties = {}, 'x-kubernetes-validations': rules = [] }: JsonSchema): Arm[] {
   const description = properties[member]?.description ?? '';
   const arms = rules.flatMap(({ rule }) => RULES.flatMap(({ pattern, says }) => {
-    const { chooser = '', value = '', field } = pattern.exec(rule.replace(/\s/g, ''))?.groups ?? {};
+    const { chooser = '', value = '', field } = pattern.exec(dense(rule))?.groups ?? {};
     return field === member && Object.hasOwn(properties, chooser) ? [{ chooser, value, fallback: properties[chooser]?.default, ...says }] : [];
   }));
-  const told = Object.entries(properties).flatMap(([chooser, { enum: values = [], default: fallback }]) => values.flatMap((value) =>
-    (typeof value === 'string' && value !== '' && chooser !== member && /^[:.] /.test(description.slice(value.length)) && description.startsWith(value) ? [{ chooser, value, fallback, only: true, needed: false }] : [])));
-  return [...arms, ...told];
+  const words = Object.entries(properties).flatMap(([chooser, { enum: values = [], default: fallback }]) => values.flatMap((value) =>
+    (typeof value === 'string' && value !== '' && chooser !== member && description.startsWith(`${value}: `) ? [{ chooser, value, fallback, only: true, needed: false }] : [])));
+  return [...arms, ...words];
 }
 
 /** Whether the chooser of an arm has its value. */

@@ -31,11 +31,11 @@ export function readKinds(): Promise<void> {
 }
 
 /** The kinds of which the user may see a list: in the namespace that is shown, or else in all. */
-export const listed = (): Kind[] => (kinds.value?.items ?? []).filter(({ mayList }) => mayList);
+export const listableKinds = (): Kind[] => (kinds.value?.items ?? []).filter(({ mayList }) => mayList);
 
 /** What many of a kind are called, with its group where another kind is called the same. */
 export function titleOf({ kind, group, version }: Kind): string {
-  const others = listed().filter((one) => one.kind === kind && (one.group !== group || one.version !== version));
+  const others = listableKinds().filter((one) => one.kind === kind && (one.group !== group || one.version !== version));
   return others.length === 0 ? pluralOf(kind) : `${pluralOf(kind)} (${others.some((one) => one.group === group) ? `${group}/${version}` : group})`;
 }
 

@@ -1,6 +1,6 @@
 // The navigation: the systems first, then the engine.
 import { useCan } from '../lib/can';
-import { listed, titleOf } from '../lib/kinds';
+import { listableKinds, titleOf } from '../lib/kinds';
 import { homeOf } from '../lib/paths';
 import { BASE, href, route } from '../lib/router';
 import { Icon, type IconName } from '../ui/icon';
@@ -26,7 +26,7 @@ const ENGINE: Entry[] = [
 
 /** The entries of the systems: those whose objects the user may list. */
 export function systems(): Entry[] {
-  const entries = listed().map((kind): Entry => {
+  const entries = listableKinds().map((kind): Entry => {
     const path = homeOf(kind).replace(BASE, '');
     return { title: titleOf(kind), path, icon: 'box', below: [`${path}/`] };
   });

@@ -3,7 +3,7 @@ import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 import { call } from '../api/call';
 import type { Kind, Page, Row } from '../api/generated';
 import { actions } from '../lib/keys';
-import { kinds, listed, rootHref } from '../lib/kinds';
+import { kinds, listableKinds, rootHref } from '../lib/kinds';
 import { namespaceShown } from '../lib/namespace';
 import { homeOf } from '../lib/paths';
 import { navigate, useSettled } from '../lib/router';
@@ -53,7 +53,7 @@ function useRoots(typed: string): Entry[] {
     if (settled.length < 2) return;
     const stop = new AbortController();
     const word = settled.split(/[\s/]+/).at(-1) ?? settled;
-    const asked = listed().map(async (kind): Promise<Entry[]> => {
+    const asked = listableKinds().map(async (kind): Promise<Entry[]> => {
       return (await search(kind, word, stop.signal)).map((row) => {
         const to = rootHref(`${kind.group}/${kind.version}`, kind.kind, row.namespace, row.name) ?? '/console/engine';
         return { id: `root ${row.uid}`, title: row.namespace ? `${row.namespace}/${row.name}` : row.name, what: kind.kind, icon: 'box', run: () => navigate(to) };
@@ -80,7 +80,7 @@ function useEntries(typed: string): Entry[] {
     const named = (title: string, what: string, path: string, icon: IconName): Entry => ({ id: `${what} ${title}`, title, what, icon, run: () => navigate(path) });
     return [
       ...pages,
-      ...listed().map((kind): Entry => ({ id: `new ${homeOf(kind)}`, title: `New ${kind.kind}`, what: 'Action', icon: 'plus', words: `create ${kind.group}`, run: () => navigate(`${homeOf(kind)}/new`) })),
+      ...listableKinds().map((kind): Entry => ({ id: `new ${homeOf(kind)}`, title: `New ${kind.kind}`, what: 'Action', icon: 'plus', words: `create ${kind.group}`, run: () => navigate(`${homeOf(kind)}/new`) })),
       ...all.filter(({ isHidden }) => !isHidden).map(({ id, title, group, key, words, run }): Entry => ({ id, title, what: group, icon: 'arrow', key, words, run })),
       ...reconcilers.rows.value.flatMap(({ name }) => [
         named(name, 'Reconciler', `/engine/reconcilers/${encodeURIComponent(name)}`, 'refresh'),

@@ -366,8 +366,8 @@ pub struct ReconcilerStatus {
     /// What is in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<ActiveModule>,
-    /// The modules and configs that were in force before, each pair once, the latest first: the last ten, as long as their configs have
-    /// 256 KiB together. Their Modules count as in use.
+    /// The modules and configs that were in force before, each pair once, the latest first: the last ten, as long as the configs of
+    /// spec, active and history have 1.25 MiB together. Their Modules count as in use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<ActiveModule>,
     /// What is wanted and not in force yet.
@@ -388,9 +388,8 @@ pub struct ReconcilerStatus {
 /// How many modules and configs a history has.
 const HISTORY_MAX: usize = 10;
 
-/// How long the configs of a history may be together, in bytes of JSON: an object has 1.5 MiB at most, and spec and status have the
-/// config in force.
-const HISTORY_BYTES_MAX: usize = 256 << 10;
+/// How long the configs of a Reconciler may be together, in bytes of JSON: an object has 1.5 MiB at most.
+const CONFIG_BYTES_MAX: usize = 1280 << 10;
 
 impl ReconcilerStatus {
     /// The history once this is in force.
@@ -401,10 +400,11 @@ impl ReconcilerStatus {
         };
         history.retain(|known| !known.is_same_pair(before) && !known.is_same_pair(now));
         history.insert(0, ActiveModule { roots: None, ..before.clone() });
-        let mut bytes = 0;
+        // What is in force is in spec and status. A status that does not fit could not be written at all.
+        let mut bytes = 2 * now.config.to_string().len();
         let fits = history.iter().take(HISTORY_MAX).take_while(|known| {
             bytes += known.config.to_string().len();
-            bytes <= HISTORY_BYTES_MAX
+            bytes <= CONFIG_BYTES_MAX
         });
         let kept = fits.count();
         history.truncate(kept);
@@ -589,11 +589,13 @@ mod tests {
             swap(&format!("m{number}"), json!({}));
         }
         assert_eq!(swap("c", json!({})), "m9 m8 m7 m6 m5 m4 m3 m2 m1 m0");
-        let long = json!({"text": "x".repeat(100 << 10)});
+        let long = json!({"text": "x".repeat(400 << 10)});
         swap("long", long.clone());
         swap("longer", long.clone());
-        swap("longest", long);
-        assert_eq!(swap("d", json!({})), "longest longer");
+        assert_eq!(swap("longest", long), "longer", "three configs of this length fit");
+        assert_eq!(swap("d", json!({})), "longest longer", "there is more room beside a short config");
+        let text = "x".repeat(620 << 10);
+        assert_eq!(swap("huge", json!({"text": text})), "d", "what fits beside it twice");
     }
 
     #[test]

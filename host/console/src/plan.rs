@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(count(&mut said), 2, "the first and the last");
         let root: PlannedRoot = serde_json::from_value(json!({
             "root": {"apiVersion": "a.example/v1", "kind": "Room", "name": "a", "uid": "u"},
-            "verdict": "changed", "failure": null, "failsNow": null, "unknown": [], "standingRefusals": [], "children": [],
+            "verdict": "changed", "failure": null, "failsNow": null, "hasAnswer": true, "unknown": [], "standingRefusals": [], "children": [],
             "status": null, "note": null, "patches": [], "evictions": [],
         }))
         .unwrap();

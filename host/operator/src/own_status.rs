@@ -28,11 +28,13 @@ fn apply_the_role(object: &api::Reconciler) -> String {
     format!("apply the guest's role: pintle rbac {modules}{deletions} | kubectl apply -f -")
 }
 
-/// The status of a Module. `users` are the Reconcilers and Views that want it or have it in force.
+/// The status of a Module. `users` are the Reconcilers and Views that use it, and `past_users` those of them that have it in their history
+/// alone.
 pub(crate) fn of_module(
     object: &api::Module,
     progress: Option<&Progress>,
     users: &BTreeSet<ModuleUser>,
+    past_users: &BTreeSet<ModuleUser>,
     now: Timestamp,
 ) -> ModuleStatus {
     let before = object.status.clone().unwrap_or_default();
@@ -80,9 +82,8 @@ pub(crate) fn of_module(
         && let Some(first) = users.first()
     {
         let message = format!(
-            "the Module goes when no Reconciler or View uses it any more: swap {} to another module; a Reconciler uses what is in \
-             its status.history, too",
-            status.used_by.join(", ")
+            "the Module goes when no Reconciler or View uses it any more: {}",
+            way_out(users, past_users)
         );
         // Reconcilers come first.
         let reason = match first {
@@ -97,6 +98,26 @@ pub(crate) fn of_module(
         say(&mut status.conditions, "the module can be put in force");
     }
     status
+}
+
+/// What frees a Module.
+fn way_out(users: &BTreeSet<ModuleUser>, past_users: &BTreeSet<ModuleUser>) -> String {
+    let present: Vec<String> = users.difference(past_users).map(ToString::to_string).collect();
+    let past: Vec<String> = past_users.iter().map(ToString::to_string).collect();
+    let swap = format!("swap {} to another module", present.join(", "));
+    let forget = format!(
+        "let the history of {} forget it: kubectl patch reconciler {} --subresource=status --type=merge \
+         -p '{{\"status\":{{\"history\":null}}}}'",
+        past.join(", "),
+        past.join(" ")
+    );
+    if past.is_empty() {
+        swap
+    } else if present.is_empty() {
+        forget
+    } else {
+        format!("{swap}; {forget}")
+    }
 }
 
 fn found(status: &mut ModuleStatus, before: &ModuleStatus, facts: &Facts) {

@@ -139,14 +139,13 @@ fn judge(
     let live = |reference: &ObjectRef| asked.known.get(reference).map(Arc::as_ref);
     let mut planned =
         planned(root, &target.binding, &asked.previewed, asked.unknown.clone(), &live, &mask, &text::diff);
-    let fails_now = !planned.standing_refusals.is_empty();
     if !target.judged.in_force {
         // A swap forgets them.
         planned.standing_refusals.clear();
     }
     // API servers repeat what they refuse.
     refused.iter_mut().for_each(|(_, problem)| mask.replace_in_text(&mut problem.message));
-    refuse(&mut planned, refused, fails_now);
+    refuse(&mut planned, refused);
     planned
 }
 
@@ -159,8 +158,8 @@ pub(crate) fn why(Problem { message, path, .. }: &Problem) -> String {
     format!("the API server refuses it: {at}{message}")
 }
 
-/// What the API server would refuse stands in the way of the root. `fails_now` is whether it refuses something of the root already.
-fn refuse(planned: &mut PlannedRoot, refused: Vec<Refused>, fails_now: bool) {
+/// What the API server would refuse stands in the way of the root.
+fn refuse(planned: &mut PlannedRoot, refused: Vec<Refused>) {
     for (reference, mut problem) in refused {
         let objects = planned.children.iter_mut().chain(&mut planned.patches);
         for object in objects.filter(|object| object.reference == reference) {
@@ -172,7 +171,6 @@ fn refuse(planned: &mut PlannedRoot, refused: Vec<Refused>, fails_now: bool) {
         }
         planned.failure.get_or_insert(problem);
         planned.verdict = Verdict::Fails;
-        planned.fails_now.get_or_insert(fails_now);
     }
 }
 
@@ -284,7 +282,7 @@ mod tests {
             let reference = object::reference(&object);
             let mut root: PlannedRoot = serde_json::from_value(json!({
                 "root": {"apiVersion": "example.com/v1", "kind": "Web", "namespace": "blog", "name": "web", "uid": "u"},
-                "verdict": "changed", "unknown": [], "standingRefusals": [], "patches": [], "evictions": [], "children": [],
+                "verdict": "changed", "hasAnswer": true, "unknown": [], "standingRefusals": [], "patches": [], "evictions": [], "children": [],
                 list: [{"reference": reference, "change": "update", "fields": [], "diff": ""}],
             }))
             .unwrap();
@@ -292,14 +290,14 @@ mod tests {
                 if list == "children" { (vec![&object], vec![]) } else { (vec![], vec![&object]) };
             let found = misfits(&kinds, children, patches, |_, _| String::new());
             let found = found.into_iter().map(|(reference, found)| (reference, found.failure().into()));
-            refuse(&mut root, found.collect(), false);
+            refuse(&mut root, found.collect());
             let problem = root.failure.expect(path);
             assert_eq!(
                 (problem.path.as_deref(), problem.message.contains(message)),
                 (Some(path), true),
                 "{problem:?}"
             );
-            assert_eq!((root.verdict, root.fails_now), (Verdict::Fails, Some(false)));
+            assert_eq!(root.verdict, Verdict::Fails);
             let why =
                 root.children.iter().chain(&root.patches).find_map(|object| object.why.clone()).expect(path);
             assert!(why.starts_with(&format!("the API server refuses it: {path}: ")), "{why}");

@@ -113,7 +113,9 @@ impl Plan {
             root: self.root.clone(),
             server: self.server,
         };
-        let (summary, roots) = make(&client, &request).await?;
+        let mut roots: Vec<PlannedRoot> = Vec::new();
+        let summary = make(&client, &request, |root| roots.push(root)).await?;
+        roots.sort_by_key(|root| (root.root.namespace.clone(), root.root.name.clone()));
         output::print(&match self.output {
             Form::Json => output::text(&json!({"summary": summary, "roots": roots}), Data::Json)?,
             Form::Summary => summary_text(&summary),
@@ -123,26 +125,25 @@ impl Plan {
     }
 }
 
-/// Makes a plan, and draws how far it is. The roots that would not stay as they are come with it.
+/// Makes a plan, and draws how far it is. `take` is given the roots that would not stay as they are: all of them with their differences
+/// may be much.
 pub(super) async fn make(
     client: &Client,
     request: &PlanRequest,
-) -> Result<(Summary, Vec<PlannedRoot>), Problem> {
+    mut take: impl FnMut(PlannedRoot) + Send,
+) -> Result<Summary, Problem> {
     let preview = seeing::preview()?;
     let bar = output::roots_bar();
-    let mut roots: Vec<PlannedRoot> = Vec::new();
     let mut tell = |told: Told| match told {
         Told::Progress { done, total } => {
             bar.set_length(total as u64);
             bar.set_position(done as u64);
         }
-        Told::Root(root) => roots.push(*root),
+        Told::Root(root) => take(*root),
     };
     let planned = preview.plan(&seeing::caller(client), request, &mut tell).await;
     drop(bar);
-    let summary = planned.map_err(seeing::problem)?;
-    roots.sort_by_key(|root| (root.root.namespace.clone(), root.root.name.clone()));
-    Ok((summary, roots))
+    planned.map_err(seeing::problem)
 }
 
 /// The exit code of a plan.
@@ -173,7 +174,7 @@ fn diff_text(roots: &[PlannedRoot]) -> String {
         let mut note = |note: &str| text.push_str(&format!("#   {}\n", note.replace('\n', "\n#     ")));
         if let Some(failure) = &root.failure {
             let at = failure.path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
-            let now = if root.fails_now == Some(true) { ", as it does now" } else { "" };
+            let now = if root.fails_now == Some(true) { " (it fails now, too)" } else { "" };
             note(&format!("{}{now}: {at}{}", failure.reason, failure.message));
         }
         for standing in &root.standing_refusals {
@@ -248,7 +249,7 @@ pub(super) fn summary_text(summary: &Summary) -> String {
     }
     let deletions: Vec<String> = summary.deletions.iter().take(NAMED).map(ToString::to_string).collect();
     if !deletions.is_empty() {
-        let more = match summary.deletions.len() - deletions.len() {
+        let more = match summary.deletion_count.saturating_sub(deletions.len()) {
             0 => String::new(),
             more => format!(", and {more} more"),
         };
@@ -300,6 +301,7 @@ mod tests {
                     name: format!("web-{number}"),
                 })
                 .collect(),
+            deletion_count: 1200,
             restarts: 3,
             stops: 1,
             ..Summary::default()
@@ -311,7 +313,7 @@ mod tests {
              KIND         FIELD           CHANGE   COUNT   EXAMPLE\n\
              Deployment   spec.replicas   update   1       blog/web\n\
              Would be deleted: Service blog/web-1, Service blog/web-2, Service blog/web-3, Service blog/web-4, Service blog/web-5, \
-             Service blog/web-6, Service blog/web-7, Service blog/web-8, Service blog/web-9, Service blog/web-10, and 2 more\n\
+             Service blog/web-6, Service blog/web-7, Service blog/web-8, Service blog/web-9, Service blog/web-10, and 1190 more\n\
              3 Pods would be replaced\n\
              1 Pod would be ended\n"
         );

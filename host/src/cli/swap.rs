@@ -33,7 +33,7 @@ use super::{
 /// Switch a Reconciler or View to another Module
 ///
 /// First it shows what the module would change, as `pintle plan -o summary`. Where roots would fail that do not now, or where that cannot be
-/// told, nothing is switched, and the exit code is not 0; --force switches all the same. The plan is read with your own rights.
+/// told, nothing is switched; --force switches all the same. The plan is read with your own rights.
 ///
 /// The operator loads the new module while the old one keeps working. When the new module is ready, every custom resource is
 /// reconciled with it. If the new module is refused, the old one stays.
@@ -49,6 +49,9 @@ use super::{
 ///
 /// Nothing is switched that somebody has changed meanwhile. With --dry-run, nothing is switched at all: the output and the exit code are those
 /// of `pintle plan -o summary`.
+///
+/// The exit code is 1 if roots would fail that do not now, if somebody has changed something meanwhile, or if the module is refused, is
+/// not ready in time or makes roots fail while --wait waits. It is 2 if it cannot be told whether roots would fail, or if there is no plan.
 ///
 /// With kubectl, `kubectl patch reconciler NAME --type=merge -p '{"spec":{"module":"MODULE"}}'` does the same, and
 /// `kubectl get reconciler NAME -w` shows how far it is.
@@ -158,41 +161,47 @@ fn applier(found: &Swapped) -> Option<&str> {
     found.metadata.managed_fields.iter().flatten().filter(owns).find(applies)?.manager.as_deref()
 }
 
-/// The merge patch that makes one value of another.
-fn replacing(now: &Value, then: &Value) -> Value {
-    let (Value::Object(now), Value::Object(then)) = (now, then) else { return then.clone() };
-    let gone = now.keys().filter(|key| !then.contains_key(*key)).map(|key| (key.clone(), Value::Null));
-    let kept = then.iter().map(|(key, then)| (key.clone(), replacing(now.get(key).unwrap_or(then), then)));
-    gone.chain(kept).collect()
+/// What a plan says against a swap, a line for each root.
+#[derive(Debug, Default)]
+struct Objections {
+    /// Of roots that would fail and do not now.
+    failing: Vec<String>,
+    /// Of roots of which that cannot be told.
+    unknown: Vec<String>,
 }
 
-/// What a plan says against a swap: roots that would fail and do not now, and roots of which that cannot be told.
-fn objection(roots: &[PlannedRoot]) -> Option<String> {
-    let (mut failing, mut unknown) = (Vec::new(), Vec::new());
-    for root in roots {
+impl Objections {
+    fn add(&mut self, root: &PlannedRoot) {
         let name = root.root.reference();
-        // Where there is an answer, the gate has taken it, and only what it would change is not known.
-        let is_unknown =
-            root.verdict == Verdict::Unknown && root.children.is_empty() && root.patches.is_empty();
+        // Where there is an answer, only what it would change is not known.
+        let is_unknown = root.verdict == Verdict::Unknown && !root.has_answer;
         match (&root.failure, root.unknown.first()) {
             (Some(failure), _) if root.fails_newly() => {
-                failing.push(format!("{name}: {}: {}", failure.reason, failure.message));
+                self.failing.push(format!("{name}: {}: {}", failure.reason, failure.message));
             }
-            (_, Some(Unknown { what, why })) if is_unknown => unknown.push(format!("{name}: {what}: {why}")),
+            (_, Some(Unknown { what, why })) if is_unknown => {
+                self.unknown.push(format!("{name}: {what}: {why}"));
+            }
             _ => {}
         }
     }
-    let told = |what: String, roots: &[String]| {
-        let more = roots.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
-        let named: Vec<&str> = roots.iter().take(NAMED).map(String::as_str).collect();
-        (!roots.is_empty()).then(|| format!("{what}:\n  {}{more}", named.join("\n  ")))
-    };
-    let failing = told(format!("{} would newly fail", roots_in_words(failing.len())), &failing);
-    let unknown =
-        told(format!("it cannot be told whether {} would fail", roots_in_words(unknown.len())), &unknown);
-    let all: Vec<String> = failing.into_iter().chain(unknown).collect();
-    (!all.is_empty()).then(|| all.join("\n"))
+
+    fn problem(mut self) -> Option<Problem> {
+        let text = |what: String, roots: &mut [String]| {
+            roots.sort();
+            let more = roots.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
+            let first: Vec<&str> = roots.iter().take(NAMED).map(String::as_str).collect();
+            (!roots.is_empty()).then(|| format!("{what}:\n  {}{more}", first.join("\n  ")))
+        };
+        let failing = format!("{} would newly fail", roots_in_words(self.failing.len()));
+        let unknown = format!("it cannot be told whether {} would fail", roots_in_words(self.unknown.len()));
+        match (text(failing, &mut self.failing), text(unknown, &mut self.unknown)) {
+            (Some(failing), Some(unknown)) => Some(Problem::failed(format!("{failing}\n{unknown}"))),
+            (Some(failing), None) => Some(Problem::failed(failing)),
+            (None, unknown) => unknown.map(Problem::new),
+        }
+    }
 }
 
 /// The name of the module in force.
@@ -298,13 +307,14 @@ impl Swap {
                 config: Some(wanted.config.clone()),
                 ..PlanRequest::default()
             };
-            let planned = plan::make(client, &request).await;
+            let mut objections = Objections::default();
+            let planned = plan::make(client, &request, |root| objections.add(&root)).await;
             if self.dry_run {
-                let (summary, _) = planned?;
+                let summary = planned?;
                 output::print(&summary_text(&summary))?;
                 return plan::outcome(&summary);
             }
-            self.judge(planned)?;
+            self.judge(planned, objections)?;
         }
         let generation = self.want(&objects, found, &wanted).await?;
         let and_config =
@@ -318,13 +328,13 @@ impl Swap {
         }
         live::wait(self.timeout, live::PODS, || self.look(&objects, module, generation)).await?;
         self.say(&format!("module {module} is in force"))?;
-        let is_again = before.active.as_ref().is_some_and(|active| Wanted::of(active) == wanted);
+        let is_same = before.active.as_ref().is_some_and(|active| Wanted::of(active) == wanted);
         let (said, is_well) = self.follow(&objects, module, &before).await?;
-        if is_again {
+        if is_same {
             self.say("it was in force already; nothing changes for this")?;
         }
         // The counts are still those of the swap that put it in force.
-        if !(is_again && is_well) {
+        if !(is_same && is_well) {
             self.say(&said)?;
         }
         if is_well {
@@ -372,12 +382,12 @@ impl Swap {
     }
 
     /// Refuses a swap of which there is no plan, or against which its plan speaks.
-    fn judge(&self, planned: Result<(Summary, Vec<PlannedRoot>), Problem>) -> Result<(), Problem> {
+    fn judge(&self, planned: Result<Summary, Problem>, objections: Objections) -> Result<(), Problem> {
         let problem = match planned {
-            Ok((summary, roots)) => {
+            Ok(summary) => {
                 output::print(&summary_text(&summary))?;
-                match objection(&roots) {
-                    Some(why) => Problem::failed(why),
+                match objections.problem() {
+                    Some(problem) => problem,
                     None => return Ok(()),
                 }
             }
@@ -406,15 +416,19 @@ impl Swap {
         wanted: &Wanted,
     ) -> Result<Option<i64>, Problem> {
         let generation = found.metadata.generation;
-        let mut spec = json!({"module": wanted.module});
-        if found.spec.config != wanted.config {
-            spec["config"] = replacing(&found.spec.config, &wanted.config);
-        }
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
         while found.metadata.generation == generation {
-            let version = found.resource_version();
-            let patch = json!({"metadata": {"resourceVersion": version}, "spec": spec});
-            let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-            match objects.patch(self.what.name(), &params, &Patch::Merge(patch)).await {
+            let mut patch = vec![
+                json!({"op": "replace", "path": "/metadata/resourceVersion", "value": found.resource_version()}),
+                json!({"op": "replace", "path": "/spec/module", "value": wanted.module}),
+            ];
+            if found.spec.config != wanted.config {
+                let op = if wanted.config.is_null() { "remove" } else { "add" };
+                patch.push(json!({"op": op, "path": "/spec/config", "value": wanted.config}));
+            }
+            // A merge patch cannot bring back a config with nulls.
+            let patch = Patch::Json::<()>(serde_json::from_value(patch.into())?);
+            match objects.patch(self.what.name(), &params, &patch).await {
                 Ok(patched) => return Ok(patched.metadata.generation),
                 // Its status has changed, or more than that.
                 Err(error) if live::is(&error, 409) => found = self.read(objects).await?,

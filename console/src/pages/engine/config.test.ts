@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { beforeActive, formSchema, pathInConfig, swapPatch } from './config';
+import {  formSchema, pathInConfig, swapPatch, undoOf } from './config';
 
 test('a swap names what changes and nothing else', () => {
   const spec = { module: 'a-1', config: { suffix: 'x', image: 'y' } };
@@ -18,14 +18,17 @@ test('the field of a refusal leads to its place in the config', () => {
   assert.equal(pathInConfig('spec.configuration.x'), null);
 });
 
-test('the module before is the last one that is another pair of module and config', () => {
-  const pair = (module: string, since: string, suffix?: string) => ({ module, since, digest: 'sha256:0', ...(suffix === undefined ? {} : { config: { suffix } }) });
-  const active = pair('b', '3', 'x');
-  const name = (history: ReturnType<typeof pair>[]) => beforeActive({ active, history })?.since;
-  assert.equal(name([active, pair('a', '1'), pair('a', '2')]), '2', 'whatever the order is');
-  assert.equal(name([active, pair('b', '2', 'y')]), '2', 'another config is another pair');
-  assert.equal(name([active]), undefined);
-  assert.equal(beforeActive({}), undefined);
+test('an undo is of what is wanted where that is not in force, and else of what is in force', () => {
+  const pair = (module: string, suffix?: string) => ({ module, digest: 'sha256:0', ...(suffix === undefined ? {} : { config: { suffix } }) });
+  const active = pair('b', 'x');
+  const history = [pair('a', 'y'), pair('a')];
+  assert.equal(undoOf(pair('b', 'x'), { active, history }), history[0], 'the latest of the history');
+  assert.equal(undoOf(pair('c', 'x'), { active, history }), active, 'another module is wanted');
+  assert.equal(undoOf(pair('b', 'z'), { active, history }), active, 'another config is wanted');
+  assert.equal(undoOf(pair('c'), { active }), active, 'there is no history');
+  assert.equal(undoOf(pair('b', 'x'), { active }), undefined);
+  assert.equal(undoOf({ module: 'b', config: {} }, { active: pair('b'), history }), history[0], 'an empty config is none');
+  assert.equal(undoOf(pair('b'), { history }), undefined, 'nothing was in force yet');
 });
 
 test('a keyword of a schema that is null counts as absent', () => {

@@ -1,7 +1,7 @@
 // The config of a Reconciler as it is edited: what a patch has to say, and where a refusal belongs.
 import type { Json } from '../../api/generated';
 import { isEqual, isObject, mergePatch, parsePath } from '../../forms/path';
-import type { JsonSchema, ReconcilerStatus } from '../../lib/kubernetes';
+import type { JsonSchema, ReconcilerSpec, ReconcilerStatus } from '../../lib/kubernetes';
 
 /** The schema that a module declares for its config, as forms read it. As in a CRD, a keyword that is null counts as absent. */
 export function formSchema(schema: Json | undefined): JsonSchema | null {
@@ -25,10 +25,12 @@ export function swapPatch(spec: { module: string; config?: Json }, wanted: { mod
   return { spec: patch };
 }
 
-/** The module and config before those that are active: the last of the history that are others. */
-export function beforeActive({ active, history = [] }: ReconcilerStatus): NonNullable<ReconcilerStatus['history']>[number] | undefined {
-  const others = history.filter(({ module, config }) => module !== active?.module || !isEqual(configOf(config), configOf(active.config)));
-  return others.sort((one, other) => (other.since ?? '').localeCompare(one.since ?? ''))[0];
+/** What `pintle swap --undo` puts in force: the module and config before; those in force, where others are wanted. */
+export function undoOf({ module, config }: Pick<ReconcilerSpec, 'module' | 'config'>, { active, history = [] }: ReconcilerStatus): { module: string; config?: Json } | undefined {
+  if (!active) return undefined;
+  const isWanted = active.module === module && isEqual(configOf(active.config), configOf(config));
+  // The host keeps the latest first, and never what is in force.
+  return isWanted ? history[0] : active;
 }
 
 /** The path inside the config of a field that the server names: `spec.config.hosts[0].name`. Null where it is another field. */

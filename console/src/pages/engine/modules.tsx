@@ -22,7 +22,7 @@ import { manifestIn } from './manifest';
 import { ENGINE_PAGE, modulePage, userPage } from './paths';
 import { Listed, number, text, texts } from './shared';
 import { UploadZone } from './upload';
-import { bytes, listed, shortDigest } from './words';
+import { bytes, enumeration, shortDigest } from './words';
 
 const FIELDS = ['spec.digest', 'status.size', 'status.usedBy', 'status.manifest.name', 'status.manifest.version', 'status.manifest.reconciles.kind'];
 
@@ -48,7 +48,7 @@ function About({ module, onDelete }: { module: K8sObject; onDelete: () => void }
   const users = status.usedBy ?? [];
   const manifest = manifestIn(status.manifest);
   const source = spec.source?.configMap;
-  const why = users.length > 0 ? `It is used by ${listed(users.map(userWord))}.` : can === false ? 'You may not delete this Module.' : undefined;
+  const why = users.length > 0 ? `It is used by ${enumeration(users.map(userWord))}.` : can === false ? 'You may not delete this Module.' : undefined;
   return (
     <>
       <div class="split">

@@ -12,7 +12,7 @@ import type { Tone } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { type Column, Table } from '../../ui/table';
 import { ChangeWord, ChildChanges, Fields } from './changes';
-import { countsOf, type PlanState, shownRoots } from './plan-run';
+import { countsOf, type PlanState, shownRoots, verdictOf } from './plan-run';
 import { Tags } from './shared';
 import { count, failureWords } from './words';
 
@@ -79,8 +79,8 @@ function gist({ verdict, failure, unknown, children, patches }: PlannedRoot): st
 }
 
 function Item({ planned, isOpen, onToggle }: { planned: PlannedRoot; isOpen: boolean; onToggle: () => void }) {
-  const { root, verdict } = planned;
-  const { tone, icon, label } = VERDICTS[verdict];
+  const { root } = planned;
+  const { tone, icon, label } = VERDICTS[verdictOf(planned)];
   return (
     <li>
       <button type="button" class="row verdict" aria-expanded={isOpen} onClick={onToggle}>
@@ -143,13 +143,13 @@ export function PlanResult({ state, name }: { state: PlanState; name: string }) 
   const [verdict, setVerdict] = useState<Verdict | 'all'>('all');
   const counts = countsOf(state);
   const { summary, roots } = state;
-  const told = summary ? summary.roots.changed + summary.roots.fails + summary.roots.unknown : roots.length;
+  const rest = summary ? summary.roots.total - summary.roots.unchanged : roots.length;
   return (
     <>
       <div class="verdicts" role="group" aria-label="Roots by verdict">
         {(['unchanged', 'changed', 'fails', 'unknown'] as const).map((one) => <Tile key={one} verdict={one} value={counts[one]} pressed={verdict === one} onPress={() => setVerdict(verdict === one ? 'all' : one)} />)}
       </div>
-      {summary && told === 0 && <Notice tone="ok" title="Nothing would change">Every one of {count(summary.roots.total, 'root')} gets the same answer, and its children are as that answer wants them.</Notice>}
+      {summary && rest === 0 && <Notice tone="ok" title="Nothing would change">Every one of {count(summary.roots.total, 'root')} gets the same answer, and its children are as that answer wants them.</Notice>}
       {summary && <NewRights summary={summary} name={name} />}
       {summary && summary.changes.length > 0 && (
         <Section title="What changes" beside={<span class="muted small">in {summary.seconds.toFixed(summary.seconds < 10 ? 1 : 0)} s</span>}>
@@ -157,7 +157,7 @@ export function PlanResult({ state, name }: { state: PlanState; name: string }) 
         </Section>
       )}
       {roots.length > 0 && (
-        <Section title={verdict === 'all' ? 'Roots to look at' : `${VERDICTS[verdict].label} roots`} beside={<span class="muted num">{verdict === 'all' ? told.toLocaleString('en') : counts[verdict].toLocaleString('en')}</span>}>
+        <Section title={verdict === 'all' ? 'Roots to look at' : `${VERDICTS[verdict].label} roots`} beside={<span class="muted num">{verdict === 'all' ? rest.toLocaleString('en') : counts[verdict].toLocaleString('en')}</span>}>
           {summary?.limits.truncated && <Notice tone="info">The first {roots.length.toLocaleString('en')} are listed; the counts are of all.</Notice>}
           <RootList roots={roots} verdict={verdict} />
         </Section>

@@ -4,7 +4,7 @@ import { begin, type EventsOf } from '../../api/call';
 import type { PlannedRoot, PlanRequest, Summary, Verdict } from '../../api/generated';
 import { asProblem, type Problem, ProblemError, problemOf, readProblem } from '../../lib/api';
 import { readEvents, type Message } from '../../lib/sse';
-import { count, listed } from './words';
+import { count, enumeration } from './words';
 
 export interface PlanState {
   phase: 'idle' | 'running' | 'done' | 'failed' | 'cancelled';
@@ -40,6 +40,9 @@ export function heard(state: PlanState, messages: readonly Message[]): PlanState
   return roots ? { ...next, roots } : next;
 }
 
+/** In which count a root is: one that fails is in no other, whatever becomes of it besides. */
+export const verdictOf = ({ failure, verdict }: PlannedRoot): Verdict => (failure ? 'fails' : verdict);
+
 /** The verdicts so far: those of the summary where there is one, else of the roots that were told. */
 export function countsOf({ summary, roots, done }: PlanState): Record<Verdict, number> {
   if (summary) {
@@ -47,7 +50,7 @@ export function countsOf({ summary, roots, done }: PlanState): Record<Verdict, n
     return { unchanged, changed, fails, unknown };
   }
   const counts = { unchanged: 0, changed: 0, fails: 0, unknown: 0 };
-  for (const { verdict } of roots) counts[verdict] += 1;
+  for (const root of roots) counts[verdictOf(root)] += 1;
   counts.unchanged = Math.max(0, done - roots.length);
   return counts;
 }
@@ -56,8 +59,10 @@ export function countsOf({ summary, roots, done }: PlanState): Record<Verdict, n
 export function consequence(state: PlanState): string {
   const { changed, fails, unknown } = countsOf(state);
   const newly = newlyFailing(state);
-  const parts = [changed > 0 ? `change ${count(changed, 'root')}` : '', newly > 0 ? `make ${count(newly, 'root')} fail` : ''].filter(Boolean);
-  const known = [parts.length > 0 ? `It would ${listed(parts)}.` : 'No root would change.'];
+  // Of a root that fails, what is not refused is carried out.
+  const changing = changed + (state.summary?.partial ?? 0);
+  const parts = [changing > 0 ? `change ${count(changing, 'root')}` : '', newly > 0 ? `make ${count(newly, 'root')} fail` : ''].filter(Boolean);
+  const known = [parts.length > 0 ? `It would ${enumeration(parts)}.` : 'No root would change.'];
   if (fails > newly) known.push(`${count(fails - newly, 'root')} would go on failing.`);
   if (unknown > 0) known.push(`Of ${count(unknown, 'root')} it cannot be told.`);
   return known.join(' ');
@@ -65,7 +70,25 @@ export function consequence(state: PlanState): string {
 
 /** How many roots fail that do not fail with what is in force. */
 export function newlyFailing({ summary, roots }: PlanState): number {
-  return summary?.roots.newlyFailing ?? roots.filter(({ verdict, failsNow }) => verdict === 'fails' && failsNow !== true).length;
+  return summary?.roots.newlyFailing ?? roots.filter((root) => verdictOf(root) === 'fails' && root.failsNow !== true).length;
+}
+
+/** Of how many roots it cannot be told whether they would fail: those without an answer. One that is not listed may have none. */
+function unansweredOf(state: PlanState): number {
+  return countsOf(state).unknown - state.roots.filter((root) => verdictOf(root) === 'unknown' && root.hasAnswer).length;
+}
+
+/** Whether only some of the roots were asked about. */
+export const isOfSome = ({ asked }: PlanState): boolean => Boolean(asked?.namespace || asked?.labelSelector || asked?.root);
+
+/** Why a swap is not made unless somebody wants it all the same: as `pintle swap` asks for --force. */
+export function objectionsTo(state: PlanState): string[] {
+  const [fails, unanswered] = [newlyFailing(state), unansweredOf(state)];
+  return [
+    ...(fails > 0 ? [`${count(fails, 'root')} would newly fail`] : []),
+    ...(unanswered > 0 ? [`it cannot be told whether ${count(unanswered, 'root')} would fail`] : []),
+    ...(isOfSome(state) ? ['the plan was about some of the roots alone'] : []),
+  ];
 }
 
 const ORDER: Record<Verdict, number> = { fails: 0, unknown: 1, changed: 2, unchanged: 3 };
@@ -74,8 +97,8 @@ const ORDER: Record<Verdict, number> = { fails: 0, unknown: 1, changed: 2, uncha
 export function shownRoots(roots: readonly PlannedRoot[], verdict: Verdict | 'all', search: string): PlannedRoot[] {
   const wanted = search.trim().toLowerCase();
   return roots
-    .filter((one) => (verdict === 'all' || one.verdict === verdict) && `${one.root.namespace ?? ''}/${one.root.name}`.toLowerCase().includes(wanted))
-    .sort((one, other) => ORDER[one.verdict] - ORDER[other.verdict]);
+    .filter((one) => (verdict === 'all' || verdictOf(one) === verdict) && `${one.root.namespace ?? ''}/${one.root.name}`.toLowerCase().includes(wanted))
+    .sort((one, other) => ORDER[verdictOf(one)] - ORDER[verdictOf(other)]);
 }
 
 /** How long nothing may come before the stream counts as broken. */

@@ -13,7 +13,7 @@ import { Card, Page, PageHead } from '../../ui/layout';
 import { statefulOf } from '../../ui/conditions';
 import { isEqual } from '../../forms/path';
 import { pluralOf } from '../../ui/text';
-import { beforeActive, configOf } from './config';
+import { configOf, undoOf } from './config';
 import { ConfigEditor, type EditedConfig, useConfigText } from './config-editor';
 import { Config } from './config-view';
 import { manifestIn } from './manifest';
@@ -48,12 +48,12 @@ function Planner({ object }: { object: K8sObject }) {
   const status = (object.status ?? {}) as unknown as ReconcilerStatus;
   const inForce = status.active?.module ?? spec.module;
   const modules = useRows(MODULES, { fields: MODULE_FIELDS });
-  const undone = queryOf('undo') ? beforeActive(status) : undefined;
-  const [module, setModule] = useState(() => undone?.module ?? (queryOf('module') || spec.module));
+  const [undo, setUndo] = useState(() => (queryOf('undo') ? undoOf(spec, status) : undefined));
+  const [module, setModule] = useState(() => undo?.module ?? (queryOf('module') || spec.module));
   const [scope, setScope] = useState<Scope>({ namespace: '', labelSelector: '', server: false });
   const config = useConfigText(spec.config);
   // The module before comes back with the config that it had.
-  const edited: EditedConfig = undone ? { isEdited: !isEqual(configOf(undone.config), configOf(spec.config)), value: configOf(undone.config), problems: [] } : config.edited;
+  const edited: EditedConfig = undo ? { isEdited: !isEqual(configOf(undo.config), configOf(spec.config)), value: configOf(undo.config), problems: [] } : config.edited;
   const run = useMemo(() => new PlanRun(), []);
   const [planned, setPlanned] = useState<Planned | null>(null);
   useEffect(() => () => run.forget(), []);
@@ -62,6 +62,7 @@ function Planner({ object }: { object: K8sObject }) {
 
   const choose = (chosen: string) => {
     setModule(chosen);
+    setUndo(undefined);
     run.forget();
     setQuery({ module: chosen, undo: null });
   };
@@ -82,7 +83,7 @@ function Planner({ object }: { object: K8sObject }) {
   return (
     <Page>
       <PageHead
-        title={undone ? 'Undo a swap' : 'Plan a swap'}
+        title={undo ? 'Undo a swap' : 'Plan a swap'}
         subtitle={<>What would change of {count(status.roots?.total ?? 0, spec.for.kind, pluralOf(spec.for.kind))}, were another module or config in force. Nothing is written.</>}
         breadcrumbs={[{ label: 'Engine', href: '/console/engine' }, { label: 'Reconcilers', href: RECONCILERS_PAGE }, { label: name, href: reconcilerPage(name) }]}
       />
@@ -102,8 +103,8 @@ function Planner({ object }: { object: K8sObject }) {
               <ManifestChanges before={before} after={after} grants={spec.grants} />
               <ScopeFields scope={scope} onChange={setScope} />
             </div>
-            {undone ? (
-              <Field label="Config" group help={`The one with which ${undone.module} was active.`}><Config value={undone.config} /></Field>
+            {undo ? (
+              <Field label="Config" group help={`The one with which ${undo.module} was active.`}><Config value={undo.config} /></Field>
             ) : <ConfigEditor config={config} current={spec.config} manifest={after} problem={state.phase === 'failed' ? state.problem : null} onSubmit={plan} />}
           </div>
           <div class="toolbar">

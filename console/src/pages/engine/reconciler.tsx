@@ -20,7 +20,7 @@ import { beginning } from '../../ui/text';
 import { toast, toastProblem } from '../../ui/toast';
 import { YamlView } from '../../ui/yaml';
 import { Config } from './config-view';
-import { beforeActive } from './config';
+import { undoOf } from './config';
 import { planPage, RECONCILERS_PAGE, undoPage } from './paths';
 import { Roots } from './roots-table';
 import { Missing, ModuleRef, Tags } from './shared';
@@ -119,7 +119,7 @@ function Actions({ name, spec, status }: { name: string; spec: ReconcilerSpec; s
   const [asks, setAsks] = useState(false);
   const { run: resume, busy } = useAct(() => setSuspended(name, false).catch(toastProblem));
   const isSuspended = spec.suspend === true;
-  const before = beforeActive(status);
+  const before = undoOf(spec, status);
   useAction({ id: 'reconciler-plan', title: `Plan a swap of ${name}`, key: 'p', group: 'Reconciler', run: () => navigate(planPage(name)) });
   useAction({ id: 'reconciler-suspend', title: isSuspended ? `Resume ${name}` : `Suspend ${name}`, group: 'Reconciler', run: () => (isSuspended ? resume() : setAsks(true)), when: can.value === true });
   useAction({ id: 'reconciler-undo', title: `Undo the last swap of ${name}`, group: 'Reconciler', run: () => navigate(undoPage(name)), when: before !== undefined });

@@ -15,8 +15,8 @@ import { toast } from '../../ui/toast';
 import { swapPatch } from './config';
 import type { EditedConfig } from './config-editor';
 import { reconcilerPage } from './paths';
-import { consequence, newlyFailing, type PlanState } from './plan-run';
-import { count, listed } from './words';
+import { consequence, isOfSome, newlyFailing, objectionsTo, type PlanState } from './plan-run';
+import { count, enumeration } from './words';
 
 export interface Planned {
   module: string;
@@ -29,20 +29,21 @@ export interface Planned {
 const MOST_NAMES = 10;
 
 /** What a swap takes away: the objects that it deletes, and the Pods that are replaced or end. */
-function TakenAway({ summary: { deletions, restarts, stops, limits } }: { summary: Summary }) {
+function TakenAway({ summary: { deletionCount, deletions, restarts, stops } }: { summary: Summary }) {
   const pods = [restarts > 0 ? `${count(restarts, 'Pod')} replaced` : '', stops > 0 ? `${count(stops, 'Pod')} ended` : ''].filter(Boolean);
-  const more = deletions.length - MOST_NAMES;
+  const names = deletions.slice(0, MOST_NAMES).map(({ kind, namespace, name }) => `${kind} ${namespace ? `${namespace}/` : ''}${name}`);
+  const more = deletionCount - names.length;
   return (
     <>
-      {deletions.length > 0 && (
-        <Notice tone="warn" title={`Deleted: ${count(deletions.length, 'object')}${limits.truncated ? ' or more' : ''}`}>
+      {deletionCount > 0 && (
+        <Notice tone="warn" title={`Deleted: ${count(deletionCount, 'object')}`}>
           <ul>
-            {deletions.slice(0, MOST_NAMES).map(({ kind, namespace, name }) => `${kind} ${namespace ? `${namespace}/` : ''}${name}`).map((name) => <li key={name}>{name}</li>)}
+            {names.map((name) => <li key={name}>{name}</li>)}
             {more > 0 && <li>and {more.toLocaleString('en')} more</li>}
           </ul>
         </Notice>
       )}
-      {pods.length > 0 && <Notice tone="warn">{listed(pods)}</Notice>}
+      {pods.length > 0 && <Notice tone="warn">{enumeration(pods)}</Notice>}
     </>
   );
 }
@@ -57,8 +58,8 @@ export function SwapBar({ object, planned, state }: { object: K8sObject; planned
   const patch = swapPatch({ module: spec.module, ...(spec.config === undefined ? {} : { config: spec.config }) }, { module: planned.module, isEdited: config.isEdited, ...(config.value === undefined ? {} : { config: config.value }) });
   const isNothing = Object.keys(patch.spec).length === 0;
   const { generation } = planned.object.metadata;
-  const isPart = Boolean(state.asked?.namespace || state.asked?.labelSelector || state.asked?.root);
-  const fails = newlyFailing(state);
+  const objections = objectionsTo(state);
+  const variant = newlyFailing(state) > 0 ? 'danger' : 'primary';
 
   const { run, busy, problem } = useAct(async () => {
     await patchSeen(RECONCILERS, planned.object, patch, (now) => now.metadata.generation === generation);
@@ -71,17 +72,16 @@ export function SwapBar({ object, planned, state }: { object: K8sObject; planned
   return (
     <section class="swap-bar" aria-label="Swap">
       <div>
-        <strong>Put {planned.module}{config.isEdited && ' with the edited config'} in force</strong>
-        <p class="muted">{consequence(state)}{isPart && ' The plan was about some of the roots; the swap is about all.'}</p>
+        <strong>Put {planned.module}{config.isEdited && ' with another config'} in force</strong>
+        <p class="muted">{consequence(state)}{isOfSome(state) && ' The plan was about some of the roots; the swap is about all.'}</p>
       </div>
-      <Button variant={fails > 0 ? 'danger' : 'primary'} icon="swap" disabled={can.value !== true} title={can.value === false ? 'You may not change this Reconciler.' : undefined} onClick={() => setAsks(true)}>Swap</Button>
+      <Button variant={variant} icon="swap" disabled={can.value !== true} title={can.value === false ? 'You may not change this Reconciler.' : undefined} onClick={() => setAsks(true)}>Swap</Button>
       {asks && (
-        <ConfirmByName title={`Swap ${name} to ${planned.module}?`} name={name} verb="Swap" variant={fails > 0 ? 'danger' : 'primary'} busy={busy} disabled={fails > 0 && !isForced} problem={problem} onConfirm={run} onClose={() => setAsks(false)}>
+        <ConfirmByName title={`Swap ${name} to ${planned.module}?`} name={name} verb="Swap" variant={variant} busy={busy} disabled={objections.length > 0 && !isForced} problem={problem} onConfirm={run} onClose={() => setAsks(false)}>
           <p>{consequence(state)}</p>
           {state.summary && <TakenAway summary={state.summary} />}
-          {fails > 0 && <Switch checked={isForced} onChange={force}>Swap although {count(fails, 'root')} would newly fail</Switch>}
-          {isPart && <Notice tone="warn">The plan was about some of the roots. The swap is about all of them.</Notice>}
-          {state.summary && state.summary.newKinds.length > 0 && <Notice tone="warn">It needs rights that the host does not have yet: {listed(state.summary.newKinds.map(({ kind }) => kind))}.</Notice>}
+          {objections.length > 0 && <Switch checked={isForced} onChange={force}>Swap all roots, although {enumeration(objections)}</Switch>}
+          {state.summary && state.summary.newKinds.length > 0 && <Notice tone="warn">It needs rights that the host does not have yet: {enumeration(state.summary.newKinds.map(({ kind }) => kind))}.</Notice>}
         </ConfirmByName>
       )}
     </section>

@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import type { Problem } from '../../lib/api';
 import type { ViewSpec } from '../../lib/kubernetes';
 import { type Manifest, manifestDifferences, manifestIn, notGranted } from './manifest';
-import { bytes, count, grantLines, isNamedBy, listed, nameFromFile, nameProblem, shortDigest, uploadHelp, whoReads } from './words';
+import { bytes, count, grantLines, isNamedBy, enumeration, nameFromFile, nameProblem, shortDigest, uploadHelp, whoReads } from './words';
 
 test('sizes, digests and counts are short', () => {
   assert.equal(bytes(800), '800 bytes');
@@ -14,7 +14,7 @@ test('sizes, digests and counts are short', () => {
   assert.equal(shortDigest('sha256:0123456789abcdef'), '0123456789ab');
   assert.equal(count(1, 'root'), '1 root');
   assert.equal(count(10000, 'root'), '10,000 roots');
-  assert.equal(listed(['a', 'b', 'c']), 'a, b and c');
+  assert.equal(enumeration(['a', 'b', 'c']), 'a, b and c');
 });
 
 test('a message names a child by kind and whole name', () => {

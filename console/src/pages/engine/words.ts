@@ -24,7 +24,7 @@ export function count(many: number, one: string, more = `${one}s`): string {
 }
 
 /** `a`, `a and b`, `a, b and c`. */
-export function listed(words: readonly string[]): string {
+export function enumeration(words: readonly string[]): string {
   return words.length < 2 ? (words[0] ?? '') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 }
 
@@ -61,9 +61,9 @@ export interface GrantLine {
 export function grantLines(grants: Grants | undefined): GrantLine[] {
   const lines: GrantLine[] = [];
   const named = (apiVersion: string, kinds: readonly string[]) => kinds.map((kind) => (groupOf(apiVersion) ? `${kind} (${apiVersion})` : kind));
-  for (const one of grants?.children ?? []) lines.push({ what: 'May create', kinds: named(one.apiVersion, one.kinds), where: one.namespaces?.length ? `in ${listed(one.namespaces)}` : "in the root's namespace" });
-  for (const one of grants?.needs ?? []) lines.push({ what: 'May see', kinds: named(one.apiVersion, one.kinds), where: `${one.scope === 'All' ? 'in all namespaces' : "in the root's namespace"}${one.names?.length ? `, named ${listed(one.names)}` : ''}` });
-  for (const one of grants?.patches ?? []) lines.push({ what: 'May patch', kinds: named(one.apiVersion, [one.kind]), where: `${listed(one.fields ?? [])}${one.force ? ', also where somebody else set it' : ''}` });
+  for (const one of grants?.children ?? []) lines.push({ what: 'May create', kinds: named(one.apiVersion, one.kinds), where: one.namespaces?.length ? `in ${enumeration(one.namespaces)}` : "in the root's namespace" });
+  for (const one of grants?.needs ?? []) lines.push({ what: 'May see', kinds: named(one.apiVersion, one.kinds), where: `${one.scope === 'All' ? 'in all namespaces' : "in the root's namespace"}${one.names?.length ? `, named ${enumeration(one.names)}` : ''}` });
+  for (const one of grants?.patches ?? []) lines.push({ what: 'May patch', kinds: named(one.apiVersion, [one.kind]), where: `${enumeration(one.fields ?? [])}${one.force ? ', also where somebody else set it' : ''}` });
   if (grants?.evictions) lines.push({ what: 'May evict', kinds: ['Pod'], where: 'respecting disruption budgets' });
   if (grants?.podDeletions) lines.push({ what: 'May delete', kinds: ['Pod'], where: 'where an eviction is not possible' });
   for (const one of grants?.podTemplates?.references ?? []) lines.push({ what: 'Pods may use', kinds: [one.kind], where: one.fromRoot ? `that ${one.fromRoot} of the root names` : `named ${one.name ?? ''}` });

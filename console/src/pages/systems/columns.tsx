@@ -1,6 +1,6 @@
 // The columns of a list of objects: what every object has, and the printer columns of its kind, as kubectl shows them.
 import type { Json, PrinterColumn, Row } from '../../api/generated';
-import { isDeprecated, labelOf, shown } from '../../forms/model';
+import { hasPassword, isDeprecated, isPassword, labelOf, memberOf, shown } from '../../forms/model';
 import { isObject } from '../../forms/path';
 import type { JsonSchema } from '../../lib/kubernetes';
 import { pageOf } from '../../lib/paths';
@@ -14,12 +14,14 @@ import type { Schema, System } from './system';
 const MOST_OWN = 4;
 /** So many fields stand among the details. */
 const MOST_FACTS = 32;
+/** So many the host puts into the rows of a list: FIELDS_MAX in host/console/src/rows.rs. */
+const MOST_COLUMNS = 24;
 
 type Way = 'single' | 'list';
 
 const isOf = (way: Way, field: JsonSchema): boolean => (way === 'single'
   ? ['string', 'integer', 'number', 'boolean'].includes(field.type ?? '') || field['x-kubernetes-int-or-string'] === true
-  : field.type === 'array' && field.items?.type === 'string') && !isDeprecated(field) && field.format !== 'password';
+  : field.type === 'array' && field.items?.type === 'string') && !isDeprecated(field) && !isPassword(field);
 
 /** The paths of the members of a part that are of a sort, those that must be given first. */
 function members(schema: JsonSchema, part: 'spec' | 'status', way: Way): string[] {
@@ -39,17 +41,29 @@ const columnOf = (path: string): PrinterColumn => ({ name: labelOf(path.split('.
 
 /** What a list shows of a kind: its printer columns as kubectl does; without any, the fields that fit. */
 export function listColumns({ columns, schema }: Pick<Schema, 'columns' | 'schema'>): PrinterColumn[] {
-  return columns.length > 0 ? columns.filter(({ priority }) => priority === 0) : obviousFields(schema).map(columnOf);
+  if (columns.length === 0) return obviousFields(schema).map(columnOf);
+  return columns.filter(({ priority, path }) => priority === 0 && !leadsToPassword(schema, path)).slice(0, MOST_COLUMNS);
 }
 
 /** What the page of an object shows: all printer columns, and the other fields of which a line is enough. */
 export function factColumns({ columns, schema }: Pick<Schema, 'columns' | 'schema'>): PrinterColumn[] {
   const fields = (['spec', 'status'] as const).flatMap((part) => (['single', 'list'] as const).flatMap((way) => members(schema, part, way)));
   const others = fields.map(columnOf).filter(({ path }) => !columns.some((column) => column.path === path));
-  return [...columns, ...others].slice(0, MOST_FACTS);
+  return [...columns.filter(({ path }) => !leadsToPassword(schema, path)), ...others].slice(0, MOST_FACTS);
 }
 
 const STEP = /^(?:\.((?:\\.|[^.[\\])+)|\[(\d+)\]|\[\?\(@\.([^.=\s]+)\s*==\s*(["'])(.*?)\4\)\])/;
+
+/** Whether what stands at the path of a printer column is a password, or has one in it. */
+function leadsToPassword(schema: JsonSchema, path: string): boolean {
+  const [whole, name] = STEP.exec(path) ?? [];
+  if (whole === undefined || isPassword(schema)) return hasPassword(schema);
+  const member = memberOf(schema, nameIn(name ?? '0'));
+  return member !== undefined && leadsToPassword(member, path.slice(whole.length));
+}
+
+/** The name of a step, in which a backslash takes a letter's meaning away. */
+const nameIn = (text: string): string => text.replace(/\\(.)/g, '$1');
 
 /** What stands at the path of a printer column: names, indexes, and the first item of which a field is a text. */
 export function atColumn(object: unknown, path: string): Json | undefined {
@@ -58,7 +72,7 @@ export function atColumn(object: unknown, path: string): Json | undefined {
     const step = STEP.exec(rest);
     if (!step) return undefined;
     const [whole, name, index, field = '', , text] = step;
-    if (name !== undefined) at = isObject(at) ? at[name.replace(/\\(.)/g, '$1')] : undefined;
+    if (name !== undefined) at = isObject(at) ? at[nameIn(name)] : undefined;
     else if (!Array.isArray(at)) return undefined;
     else at = index === undefined ? at.find((item) => isObject(item) && item[field] === text) : (at[Number(index)] as unknown);
     rest = rest.slice(whole.length);

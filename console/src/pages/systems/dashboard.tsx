@@ -1,7 +1,7 @@
 // The first page: how the objects of all systems are, and what needs somebody.
 import { useMemo } from 'preact/hooks';
 import type { Kind, Row } from '../../api/generated';
-import { kinds, kindsProblem, listed, titleOf } from '../../lib/kinds';
+import { kinds, kindsProblem, listableKinds, titleOf } from '../../lib/kinds';
 import { namespaceShown } from '../../lib/namespace';
 import { homeOf, pageOf } from '../../lib/paths';
 import { type Rows, useRowsOf } from '../../lib/store';
@@ -64,7 +64,7 @@ function KindCount({ kind, list }: { kind: Kind; list: Rows }) {
   );
 }
 
-function Systems({ wanted }: { wanted: Kind[] }) {
+function Systems({ wanted, isAll }: { wanted: Kind[]; isAll: boolean }) {
   const namespace = namespaceShown();
   const lists = useRowsOf(wanted.slice(0, MOST_KINDS), namespace);
   const found = lists.map(({ kind, list }) => ({ kind, rows: list.rows.value }));
@@ -99,7 +99,7 @@ function Systems({ wanted }: { wanted: Kind[] }) {
               { key: 'since', title: 'Since', priority: 3, end: true, cell: ({ row }) => <Age time={row.ready.since} /> },
             ]}
           />
-        ) : isLoading ? <Skeleton lines={3} /> : unseen.length > 0 || wanted.length > lists.length ? <p class="muted">Of what is seen here, nothing needs a look.</p> : <p class="muted">{all.length === 0 ? 'There are no objects yet.' : 'Everything is as it should be.'}</p>}
+        ) : isLoading ? <Skeleton lines={3} /> : unseen.length > 0 || wanted.length > lists.length || !isAll ? <p class="muted">Of what is seen here, nothing needs a look.</p> : <p class="muted">{all.length === 0 ? 'There are no objects yet.' : 'Everything is as it should be.'}</p>}
       </Section>
     </div>
   );
@@ -107,7 +107,7 @@ function Systems({ wanted }: { wanted: Kind[] }) {
 
 export default function Dashboard() {
   const found = kinds.value;
-  const wanted = listed();
+  const wanted = listableKinds();
   const hidden = (found?.items ?? []).filter(({ mayList }) => !mayList);
   const namespace = namespaceShown();
   return (
@@ -115,7 +115,7 @@ export default function Dashboard() {
       <PageHead title="Dashboard" />
       <Toolbar label="Filters"><NamespacePicker value={namespace} /></Toolbar>
       {!found && (kindsProblem.value ? <ProblemView problem={kindsProblem.value} /> : <Skeleton lines={6} />)}
-      {wanted.length > 0 && <Systems wanted={wanted} />}
+      {wanted.length > 0 && <Systems wanted={wanted} isAll={hidden.length === 0 && namespace === ''} />}
       {hidden.length > 0 && (
         <p class="muted">
           You lack the right to list {hidden.slice(0, MOST_KINDS).map(({ plural, group }) => `${plural}.${group}`).join(', ')}{hidden.length > MOST_KINDS && ` and ${hidden.length - MOST_KINDS} more kinds`} {namespace ? `in ${namespace}` : 'in all namespaces'}.

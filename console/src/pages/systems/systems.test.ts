@@ -38,6 +38,22 @@ test('a list has the printer columns that kubectl prints, and a page all of them
   assert.deepEqual(factColumns({ columns, schema }).map(({ name }) => name), ['SIZE', 'READY', 'Names']);
 });
 
+test('a list has as many columns as the host has fields for', () => {
+  const columns = Array.from({ length: 30 }, (_, at) => ({ name: `C${at}`, type: 'string', priority: 0, path: `.spec.c${at}` }));
+  assert.equal(listColumns({ columns, schema: {} }).length, 24);
+});
+
+test('no column shows a password, nor what has one in it', () => {
+  const secret: JsonSchema = { type: 'string', format: 'password' };
+  const keys: JsonSchema = { type: 'object', properties: { 'a.b': secret, name: { type: 'string' } } };
+  const schema: JsonSchema = { properties: { spec: { type: 'object', properties: { keys, list: { type: 'array', items: keys }, map: { type: 'object', additionalProperties: secret } } } } };
+  const shown = ['.metadata.name', '.spec.keys.name', '.spec.list[0].name', '.spec.list[?(@.name=="x")].name', '.spec.other'];
+  const hidden = ['.spec', '.spec.keys', '.spec.keys.a\\.b', '.spec.list', '.spec.list[0]', '.spec.list[1].a\\.b', '.spec.list[?(@.name=="x")].a\\.b', '.spec.map.x', '.spec.list[*].a\\.b'];
+  const columns = [...hidden, ...shown].map((path) => ({ name: path, type: 'string', priority: 0, path }));
+  assert.deepEqual(listColumns({ columns, schema }).map(({ path }) => path), shown);
+  assert.deepEqual(factColumns({ columns, schema }).map(({ path }) => path), shown);
+});
+
 test('the path of a column leads to one value', () => {
   const thing = { metadata: { annotations: { 'a.b/c': 'x' } }, spec: { list: [{ n: 1 }, { n: 2 }] }, status: { conditions: [{ type: 'Stalled', status: 'False' }, { type: 'Ready', status: 'True' }] } };
   const found = ['.spec.list[1].n', '.metadata.annotations.a\\.b/c', '.status.conditions[?(@.type=="Ready")].status', ".status.conditions[?(@.type == 'Stalled')].status", '.status.conditions[?(@.type=="Gone")].status', '.spec.list[*].n', '.spec.list.n'].map((path) => atColumn(thing, path));

@@ -15,8 +15,10 @@ pub struct PlannedRoot {
     pub verdict: Verdict,
     /// Why there would be no answer, or why it could not be carried out.
     pub failure: Option<Problem>,
-    /// Whether the root fails for the same reason now. Absent where nothing says so.
+    /// Whether the root fails now, for whatever reason. Absent where nothing says so.
     pub fails_now: Option<bool>,
+    /// Whether the guest has given an answer that may be carried out, and only what it would change may not be known.
+    pub has_answer: bool,
     /// What could not be known.
     pub unknown: Vec<Unknown>,
     /// What stands against the root's children now. A swap forgets it, and the API server may say it again.
@@ -50,7 +52,7 @@ pub struct RootRef {
 }
 
 impl PlannedRoot {
-    /// Whether the root would fail, and does not for the same reason now.
+    /// Whether the root would fail, and does not fail now.
     pub fn fails_newly(&self) -> bool {
         self.failure.is_some() && self.fails_now != Some(true)
     }
@@ -224,12 +226,16 @@ pub struct Summary {
     pub module: ModuleName,
     /// The module in force.
     pub in_force: Option<ModuleName>,
-    /// How many roots there are of each verdict.
+    /// How many roots there are.
     pub roots: Roots,
+    /// How many of the roots that would fail would be changed all the same, or may be, by what of their answer can be carried out.
+    pub partial: usize,
     /// What would change, by kind and path, the most frequent first.
     pub changes: Vec<SummaryLine>,
-    /// The objects that would be deleted. Pods that would be evicted are not among them.
+    /// The objects that would be deleted, 1000 at most. Pods that would be evicted are not among them.
     pub deletions: Vec<ObjectRef>,
+    /// How many objects would be deleted.
+    pub deletion_count: usize,
     /// How many Pods would be replaced, because the Pod template of their workload would change, or because they would be evicted.
     pub restarts: usize,
     /// How many Pods would end, because their workload would be deleted.
@@ -245,10 +251,13 @@ pub struct Summary {
 impl Summary {
     /// Whether something would change. `None` if that cannot be told.
     pub fn would_change(&self) -> Option<bool> {
-        match self.roots {
-            Roots { changed, newly_failing, .. } if changed + newly_failing > 0 => Some(true),
-            Roots { unknown, .. } if unknown > 0 => None,
-            _ => Some(false),
+        let Roots { changed, newly_failing, unknown, .. } = self.roots;
+        if changed + newly_failing + self.partial > 0 {
+            Some(true)
+        } else if unknown > 0 {
+            None
+        } else {
+            Some(false)
         }
     }
 }
@@ -263,7 +272,7 @@ pub struct ModuleName {
     pub digest: String,
 }
 
-/// How many roots there are.
+/// How many roots there are. Each is one of `unchanged`, `changed`, `fails` and `unknown`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Roots {
@@ -273,9 +282,9 @@ pub struct Roots {
     pub unchanged: usize,
     /// Those that would change.
     pub changed: usize,
-    /// Those that would fail. What of their answer can be carried out may change them all the same.
+    /// Those that would fail, also where a part of their answer can be carried out.
     pub fails: usize,
-    /// Those among them that do not fail for the same reason now.
+    /// Those among them that do not fail now.
     pub newly_failing: usize,
     /// Those of which it cannot be told.
     pub unknown: usize,
@@ -325,7 +334,7 @@ pub struct KindRights {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// Whether there were more kinds and paths, or more deletions, than are listed.
+    /// Whether there were more kinds and paths than are listed, or more roots than the console sends.
     pub truncated: bool,
 }
 

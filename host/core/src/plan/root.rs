@@ -1,6 +1,6 @@
 //! From what a preview found to what is said of a root.
 
-use pintle_wit::{ConditionStatus, Kind, ObjectRef};
+use pintle_wit::{Condition, ConditionStatus, Kind, ObjectRef};
 use serde_json::Value;
 
 use super::{
@@ -41,6 +41,22 @@ const REFUSALS: [&str; 15] = [
     "UnsupportedMediaType",
     "InternalError",
 ];
+
+/// The reasons with which a root is not ready and does not fail: something is still to come, or somebody has suspended the work.
+const WAITS: [&str; 9] = [
+    reasons::CHILD_HELD,
+    reasons::CHILD_NOT_READY,
+    reasons::DELETING,
+    reasons::EVICTION_WAITING,
+    reasons::PROGRESSING,
+    reasons::PRUNING,
+    reasons::STAGE_WAITING,
+    reasons::SUSPENDED,
+    reasons::THROTTLED,
+];
+
+/// The kinds of workloads that keep their Pods when their Pod template changes.
+const KEEPS_PODS: [&str; 3] = ["Job", "ReplicaSet", "ReplicationController"];
 
 /// The objects in which there may be what nobody is to read, besides what the guest was shown: the children and patches of an answer, and
 /// what is there of them.
@@ -91,7 +107,8 @@ pub fn planned(
         root: RootRef::of(root),
         verdict: Verdict::Unchanged,
         failure: previewed.failure.clone().map(Into::into),
-        fails_now: None,
+        fails_now: fails_now(root),
+        has_answer: previewed.answer.is_some(),
         unknown,
         standing_refusals: standing(root),
         note: previewed.idle.clone(),
@@ -105,7 +122,6 @@ pub fn planned(
         planned.failure = conflict(&planned);
     }
     planned.verdict = verdict_of(&planned);
-    planned.fails_now = fails_now(root, planned.failure.as_ref());
     planned
 }
 
@@ -230,7 +246,9 @@ fn change(
             if change.fields.is_empty() {
                 change.fields.push(taken_back(live, sent, entry));
             }
-            if change.fields.iter().any(|field| field.path.starts_with("spec.template.")) {
+            if !KEEPS_PODS.contains(&reference.kind.as_str())
+                && change.fields.iter().any(|field| field.path.starts_with("spec.template."))
+            {
                 change.pods = whole.map_or(0, pods);
             }
         }
@@ -276,6 +294,7 @@ fn keep_while_refused(children: &mut [ChildChange]) {
     for child in children.iter_mut().filter(|child| child.change == Change::Delete) {
         child.change = Change::Unchanged;
         child.why = Some("it is no longer wanted, and stays as long as another child is refused".into());
+        child.pods = 0;
         child.diff = String::new();
     }
 }
@@ -326,7 +345,7 @@ fn conflict(planned: &PlannedRoot) -> Option<Problem> {
     Some(Problem { reason: reason.into(), message: found.why.clone().unwrap_or_default(), path: None })
 }
 
-fn ready(root: &Value) -> Option<pintle_wit::Condition> {
+fn ready(root: &Value) -> Option<Condition> {
     let conditions = root.get("status").map(status_conditions).unwrap_or_default();
     conditions.into_iter().find(|condition| condition.r#type == conditions::READY)
 }
@@ -337,7 +356,73 @@ fn standing(root: &Value) -> Vec<Standing> {
     refused.into_iter().map(|ready| Standing { reason: ready.reason, message: ready.message }).collect()
 }
 
-fn fails_now(root: &Value, failure: Option<&Problem>) -> Option<bool> {
-    let (ready, failure) = (ready(root)?, failure?);
-    Some(ready.status == ConditionStatus::False && ready.reason == failure.reason)
+/// Whether a root fails now, for whatever reason, as the operator counts it. Ready also repeats a condition of the guest, which is no
+/// failure.
+fn fails_now(root: &Value) -> Option<bool> {
+    let ready = ready(root)?;
+    let conditions = root.get("status").map(status_conditions).unwrap_or_default();
+    let (host, guest): (Vec<&Condition>, Vec<&Condition>) = conditions
+        .iter()
+        .partition(|condition| conditions::HOST_CONDITIONS.contains(&condition.r#type.as_str()));
+    let is_repeated = guest.iter().any(|condition| {
+        condition.reason == ready.reason && conditions::message(&condition.message) == ready.message
+    });
+    // Where the root is slowed besides, Stalled alone says that something is refused.
+    let fails = host.iter().any(|condition| {
+        let says_why = match condition.r#type.as_str() {
+            conditions::READY => condition.status == ConditionStatus::False && !is_repeated,
+            conditions::STALLED => condition.status == ConditionStatus::True,
+            _ => false,
+        };
+        says_why && !WAITS.contains(&condition.reason.as_str())
+    });
+    Some(fails)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::{Instead, Marks};
+
+    #[test]
+    fn a_root_fails_now_for_whatever_reason_and_not_while_something_is_still_to_come() {
+        let own = ("Open", "False", "Closed");
+        for (conditions, fails) in [
+            (vec![], None),
+            (vec![("Ready", "True", "Succeeded")], Some(false)),
+            (vec![("Ready", "False", "GuestTrapped"), ("Stalled", "True", "GuestTrapped")], Some(true)),
+            (vec![("Ready", "False", "Forbidden"), ("Reconciling", "True", "Forbidden")], Some(true)),
+            (vec![("Ready", "False", "ChildNotReady"), ("Stalled", "True", "ChildNotReady")], Some(false)),
+            (vec![("Ready", "False", "Progressing"), ("Reconciling", "True", "Progressing")], Some(false)),
+            (vec![("Ready", "False", "Throttled"), ("Stalled", "True", "Invalid")], Some(true)),
+            (vec![("Ready", "False", "Closed"), own], Some(false)),
+            (vec![("Ready", "False", "Invalid"), own], Some(true)),
+            (vec![("Ready", "Unknown", "NotReconciled")], Some(false)),
+        ] {
+            let list: Vec<Value> = conditions
+                .iter()
+                .map(|(name, status, reason)| json!({"type": name, "status": status, "reason": reason}))
+                .collect();
+            assert_eq!(fails_now(&json!({"status": {"conditions": list}})), fails, "{conditions:?}");
+        }
+    }
+
+    #[test]
+    fn another_template_replaces_the_pods_of_those_workloads_alone_that_replace_them() {
+        let mask = Mask::new([1; 32], Instead::Word, Marks::default(), Vec::new());
+        for (kind, pods) in [("Deployment", 2), ("StatefulSet", 2), ("ReplicaSet", 0)] {
+            let workload = |image: &str| {
+                json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "a", "namespace": "n"},
+                    "spec": {"template": {"spec": {"containers": [{"name": "a", "image": image}]}}}})
+            };
+            let (mut live, sent) = (workload("a:1"), workload("a:2"));
+            live["status"] = json!({"replicas": 2});
+            let reference = object::reference(&live);
+            let render = |_: &ObjectRef, _: Option<&Value>, _: Option<&Value>| String::new();
+            let change = change(&reference, &Fate::Update, Some(&live), &sent, None, &mask, &render);
+            assert_eq!(change.pods, pods, "{change:?}");
+        }
+    }
 }

@@ -14,7 +14,9 @@ const LINES_MAX: usize = 1000;
 pub struct Tally {
     roots: Roots,
     lines: BTreeMap<(String, String, Change), (usize, Example)>,
+    partial: usize,
     deletions: Vec<ObjectRef>,
+    deletion_count: usize,
     restarts: usize,
     stops: usize,
     truncated: bool,
@@ -24,13 +26,16 @@ impl Tally {
     /// Counts a root.
     pub fn add(&mut self, planned: &PlannedRoot) {
         self.roots.total += 1;
-        match planned.verdict {
-            Verdict::Unchanged => self.roots.unchanged += 1,
-            Verdict::Changed => self.roots.changed += 1,
-            Verdict::Unknown => self.roots.unknown += 1,
-            Verdict::Fails => {}
-        }
-        self.roots.fails += usize::from(planned.failure.is_some());
+        // Of an answer that is refused in part, the rest may change the root.
+        let fails = planned.failure.is_some();
+        let count = match planned.verdict {
+            Verdict::Unchanged if !fails => &mut self.roots.unchanged,
+            Verdict::Changed if !fails => &mut self.roots.changed,
+            Verdict::Unknown if !fails => &mut self.roots.unknown,
+            _ => &mut self.roots.fails,
+        };
+        *count += 1;
+        self.partial += usize::from(fails && matches!(planned.verdict, Verdict::Changed | Verdict::Unknown));
         self.roots.newly_failing += usize::from(planned.fails_newly());
         for child in planned.children.iter().chain(&planned.patches) {
             self.child(child);
@@ -50,10 +55,9 @@ impl Tally {
             Change::Unchanged => {}
             Change::Delete => {
                 self.stops += child.pods;
+                self.deletion_count += 1;
                 if self.deletions.len() < LINES_MAX {
                     self.deletions.push(child.reference.clone());
-                } else {
-                    self.truncated = true;
                 }
                 self.line(&child.reference, "", child.change);
             }
@@ -86,8 +90,10 @@ impl Tally {
         deletions.sort();
         Summary {
             roots: self.roots,
+            partial: self.partial,
             changes: self.changes(),
             deletions,
+            deletion_count: self.deletion_count,
             restarts: self.restarts,
             stops: self.stops,
             limits: Limits { truncated: self.truncated },
@@ -138,7 +144,53 @@ fn of_all(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+
+    fn root(verdict: &str, failure: Value, fails_now: bool, children: &[Value]) -> PlannedRoot {
+        serde_json::from_value(json!({
+            "root": {"apiVersion": "a.io/v1", "kind": "A", "name": "x", "uid": "u"}, "verdict": verdict, "failure": failure,
+            "failsNow": fails_now, "hasAnswer": true, "unknown": [], "standingRefusals": [], "children": children, "patches": [],
+            "evictions": [],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_root_whose_answer_is_refused_in_part_counts_once_and_changes_all_the_same() {
+        let failure = json!({"reason": "AdoptionConflict", "message": "m"});
+        for (verdict, failure, fails_now, would_change) in [
+            ("unchanged", Value::Null, false, Some(false)),
+            ("changed", Value::Null, false, Some(true)),
+            ("unknown", Value::Null, false, None),
+            ("fails", failure.clone(), false, Some(true)),
+            ("fails", failure.clone(), true, Some(false)),
+            ("unknown", failure.clone(), true, Some(true)),
+            ("changed", failure, true, Some(true)),
+        ] {
+            let mut tally = Tally::default();
+            tally.add(&root(verdict, failure.clone(), fails_now, &[]));
+            let summary = tally.summary();
+            let Roots { total, unchanged, changed, fails, unknown, .. } = summary.roots;
+            assert_eq!(unchanged + changed + fails + unknown, total, "{summary:?}");
+            assert_eq!(fails == 1, failure.is_object(), "{summary:?}");
+            assert_eq!(summary.would_change(), would_change, "{verdict} {failure} {fails_now}");
+        }
+    }
+
+    #[test]
+    fn the_deletions_that_are_listed_are_bounded_and_all_of_them_count() {
+        let name = |number: usize| json!({"apiVersion": "v1", "kind": "Secret", "namespace": "n", "name": number.to_string()});
+        let child =
+            |number: usize| json!({"reference": name(number), "change": "delete", "fields": [], "diff": ""});
+        let children: Vec<Value> = (0..=LINES_MAX).map(child).collect();
+        let mut tally = Tally::default();
+        tally.add(&root("changed", Value::Null, false, &children));
+        let summary = tally.summary();
+        assert_eq!((summary.deletions.len(), summary.deletion_count), (LINES_MAX, LINES_MAX + 1));
+        assert!(!summary.limits.truncated, "each kind and path is listed");
+    }
 
     #[test]
     fn items_of_lists_are_one_and_names_of_fields_are_not() {

@@ -14,8 +14,10 @@ use crate::state::OwnObjects;
 pub(super) struct Users {
     /// By the name of the Module.
     of: BTreeMap<String, BTreeSet<ModuleUser>>,
-    /// The Modules whose guests are called here. Those of a history are not.
-    called: BTreeSet<String>,
+    /// Those of them that have it in their history alone.
+    past: BTreeMap<String, BTreeSet<ModuleUser>>,
+    /// The Modules that Reconcilers want or have in force: their guests are called here. Those of a history are not.
+    current: BTreeSet<String>,
     /// Whether the Views are known. Until then, nobody stops to use anything.
     views_known: bool,
 }
@@ -30,14 +32,18 @@ impl Users {
             .iter()
             .flat_map(|(name, object)| object.modules().into_iter().map(move |module| (module, name)));
         let in_force = in_force.iter().map(|(name, active)| (active.module.as_str(), name));
-        let mut called = BTreeSet::new();
+        let mut current = BTreeSet::new();
         for (module, name) in said.chain(in_force) {
-            called.insert(module.to_owned());
+            current.insert(module.to_owned());
             of.entry(module.to_owned()).or_default().insert(ModuleUser::Reconciler(name.clone()));
         }
+        let mut past: BTreeMap<String, BTreeSet<ModuleUser>> = BTreeMap::new();
         for (name, object) in &own.reconcilers {
             for module in object.modules_before() {
-                of.entry(module.to_owned()).or_default().insert(ModuleUser::Reconciler(name.clone()));
+                let user = ModuleUser::Reconciler(name.clone());
+                if of.entry(module.to_owned()).or_default().insert(user.clone()) {
+                    past.entry(module.to_owned()).or_default().insert(user);
+                }
             }
         }
         let views = own.views();
@@ -47,7 +53,7 @@ impl Users {
                 of.entry(module.clone()).or_default().insert(ModuleUser::View(name.clone()));
             }
         }
-        Self { of, called, views_known }
+        Self { of, past, current, views_known }
     }
 
     /// Whether somebody uses a Module.
@@ -57,7 +63,7 @@ impl Users {
 
     /// Whether a Reconciler wants a Module or has it in force, so that its guest is called here.
     pub(super) fn calls(&self, module: &str) -> bool {
-        self.called.contains(module)
+        self.current.contains(module)
     }
 
     /// Who uses a Module. While the Views are not known, those that its status names still do.
@@ -69,6 +75,11 @@ impl Users {
             users.extend(before.filter(|user| matches!(user, ModuleUser::View(_))));
         }
         users
+    }
+
+    /// Those of its users that have a Module in their history alone.
+    pub(super) fn past_of_module(&self, name: &str) -> BTreeSet<ModuleUser> {
+        self.past.get(name).cloned().unwrap_or_default()
     }
 
     /// Whether a Module with these users is in use; none while that is not known.
@@ -159,6 +170,8 @@ mod tests {
         own.reconcilers.get_mut("r").expect("it is there").status = Some(status);
         let users = Users::of(&own, &BTreeMap::new());
         assert_eq!(names(&users.of_module("before", &module(&[]))), ["r"]);
+        assert_eq!(names(&users.past_of_module("before")), ["r"]);
+        assert!(users.past_of_module("m").is_empty(), "it is wanted");
         assert!(users.has("before") && !users.calls("before"));
     }
 

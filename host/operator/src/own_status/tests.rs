@@ -16,7 +16,8 @@ fn object(status: Option<ModuleStatus>) -> api::Module {
 }
 
 fn of(status: Option<ModuleStatus>, progress: Progress) -> ModuleStatus {
-    of_module(&object(status), Some(&progress), &BTreeSet::new(), Timestamp::UNIX_EPOCH)
+    let nobody = BTreeSet::new();
+    of_module(&object(status), Some(&progress), &nobody, &nobody, Timestamp::UNIX_EPOCH)
 }
 
 fn checked() -> Progress {
@@ -75,19 +76,29 @@ fn a_failure_stands_at_the_step_that_it_is_about() {
 #[test]
 fn a_module_that_is_to_go_says_who_uses_it_whatever_their_kind() {
     let mut going = object(None);
-    let users = BTreeSet::from([ModuleUser::View("a".into()), ModuleUser::Reconciler("b".into())]);
+    let [b, c] = ["b", "c"].map(|name| ModuleUser::Reconciler(name.into()));
+    let users = BTreeSet::from([ModuleUser::View("a".into()), b, c.clone()]);
+    let past = BTreeSet::from([c]);
     let of = |object: &api::Module, users: &BTreeSet<ModuleUser>| {
-        of_module(object, Some(&checked()), users, Timestamp::UNIX_EPOCH)
+        let past: BTreeSet<ModuleUser> = users.intersection(&past).cloned().collect();
+        of_module(object, Some(&checked()), users, &past, Timestamp::UNIX_EPOCH)
     };
     let status = of(&going, &users);
-    assert_eq!(status.used_by, ["b", "view/a"]);
+    assert_eq!(status.used_by, ["b", "c", "view/a"]);
     assert_eq!(said(&status, "InUse"), "", "nobody deletes it");
     let deleted = json!("2000-01-01T00:00:00Z");
     going.metadata.deletion_timestamp = serde_json::from_value(deleted).expect("a time");
     let status = of(&going, &users);
     assert_eq!(said(&status, "InUse"), "True UsedByReconciler");
-    let in_use = status.conditions.iter().find(|condition| condition.r#type == "InUse");
-    assert!(in_use.is_some_and(|in_use| in_use.message.contains("swap b, view/a to another module")));
+    let message = |status: &ModuleStatus| {
+        let in_use = status.conditions.iter().find(|condition| condition.r#type == "InUse");
+        in_use.map(|in_use| in_use.message.clone()).unwrap_or_default()
+    };
+    let goes = "the Module goes when no Reconciler or View uses it any more: ";
+    let forget = "let the history of c forget it: kubectl patch reconciler c --subresource=status --type=merge \
+                  -p '{\"status\":{\"history\":null}}'";
+    assert_eq!(message(&status), format!("{goes}swap b, view/a to another module; {forget}"));
+    assert_eq!(message(&of(&going, &past)), format!("{goes}{forget}"), "a swap does not free it");
     let of_a_view = of(&going, &BTreeSet::from([ModuleUser::View("a".into())]));
     assert_eq!(said(&of_a_view, "InUse"), "True UsedByView");
     assert_eq!(said(&of(&going, &BTreeSet::new()), "InUse"), "");

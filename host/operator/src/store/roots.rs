@@ -366,8 +366,11 @@ impl Roots {
         for (_, root) in self.table.rows.iter_mut().filter(|(_, root)| *root.kind == *kind) {
             // Of what no pass has judged yet, the status says how it was.
             // What the swap before broke was well: another that does not mend it is bad, too.
-            let was_well =
-                if root.unjudged { root.ready } else { root.failing.is_none() || root.since_swap.is_why() };
+            let was_well = if root.unjudged {
+                root.ready
+            } else {
+                root.failing.is_none() || root.since_swap.is_regression()
+            };
             root.since_swap = SinceSwap::begin(was_well);
             self.changed.insert(Arc::clone(&root.kind));
         }

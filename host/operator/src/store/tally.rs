@@ -52,7 +52,7 @@ impl SinceSwap {
     }
 
     /// Whether the last swap is why a root fails now. Before its first pass, that is a swap before.
-    pub(super) fn is_why(self) -> bool {
+    pub(super) fn is_regression(self) -> bool {
         self.was_well && (self.broken || !self.reconciled)
     }
 
@@ -64,7 +64,7 @@ impl SinceSwap {
         Self {
             reconciled: true,
             changed: self.changed || self.was_there && is_first && wrote,
-            broken: fails && self.is_why(),
+            broken: fails && self.is_regression(),
             ..self
         }
     }

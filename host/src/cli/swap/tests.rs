@@ -203,7 +203,11 @@ async fn a_config_that_comes_back_is_exactly_as_it_was() {
     let (_server, client) = cluster(&[object]);
     let swap = Swap { what: ModuleUser::Reconciler("r".into()), ..swap() };
     let objects = swap.objects(&client);
-    for config in [json!({"both": {"kept": 3}, "list": [2], "new": {"b": 1}}), Value::Null] {
+    for config in [
+        json!({"both": {"kept": 3, "null": null}, "list": [2], "new": {"b": 1}}),
+        Value::Null,
+        json!({"a": 1}),
+    ] {
         let wanted = Wanted { module: OLD.into(), config };
         swap.want(&objects, objects.get("r").await.unwrap(), &wanted).await.unwrap();
         assert_eq!(objects.get("r").await.unwrap().spec, wanted);
@@ -345,29 +349,38 @@ async fn a_plan_of_many_roots_counts_the_pods_of_what_it_deletes() {
     let (_server, client) = farm();
     let module = Some(ModuleChoice::Named(OLD.into()));
     let request = PlanRequest { reconciler: "r".into(), module, ..PlanRequest::default() };
-    let (summary, roots) = plan::make(&client, &request).await.unwrap();
-    assert_eq!((summary.stops, summary.restarts), (2, 0), "{roots:?}");
+    let summary = plan::make(&client, &request, |_| {}).await.unwrap();
+    assert_eq!((summary.stops, summary.restarts), (2, 0));
     assert_eq!(summary.deletions.iter().map(ToString::to_string).collect::<Vec<_>>(), ["Deployment n/x"]);
 }
 
 #[test]
-fn a_root_speaks_against_a_swap_where_it_cannot_be_told_whether_it_would_fail() {
-    let root = |children: Value, failure: Value, fails_now: Value| {
-        let root = json!({"root": {"apiVersion": "a.io/v1", "kind": "A", "name": "x", "uid": ""}, "verdict": "unknown",
-            "unknown": [{"what": "Secret n/s", "why": "it may not be read"}], "standingRefusals": [], "children": children,
-            "patches": [], "evictions": [], "failure": failure, "failsNow": fails_now});
-        objection(&read::<PlannedRoot>(&[root]))
+fn a_root_speaks_against_a_swap_where_it_would_newly_fail_and_where_that_cannot_be_told() {
+    let root = |has_answer: bool, failure: Value, fails_now: Value| {
+        json!({"root": {"apiVersion": "a.io/v1", "kind": "A", "name": "x", "uid": ""}, "verdict": "unknown",
+            "hasAnswer": has_answer, "unknown": [{"what": "Secret n/s", "why": "it may not be read"}],
+            "standingRefusals": [], "children": [], "patches": [], "evictions": [],
+            "failure": failure, "failsNow": fails_now})
     };
-    let child = json!([{"reference": {"apiVersion": "v1", "kind": "Secret", "name": "s"}, "change": "unknown", "fields": [], "diff": ""}]);
+    let against = |roots: &[Value]| {
+        let mut objections = Objections::default();
+        read::<PlannedRoot>(roots).iter().for_each(|root| objections.add(root));
+        objections.problem().map(|problem| (problem.exit_code(), problem.message().to_owned()))
+    };
     let failure = json!({"reason": "AdoptionConflict", "message": "m"});
-    assert_eq!(root(child.clone(), Value::Null, Value::Null), None, "the guest has answered");
-    assert_eq!(root(child.clone(), failure.clone(), json!(true)), None, "it fails now");
-    assert_eq!(
-        root(child, failure, Value::Null).unwrap(),
-        "1 root would newly fail:\n  A x: AdoptionConflict: m"
-    );
-    assert_eq!(
-        root(json!([]), Value::Null, Value::Null).unwrap(),
-        "it cannot be told whether 1 root would fail:\n  A x: Secret n/s: it may not be read"
-    );
+    let fails = root(true, failure.clone(), Value::Null);
+    let unknown = root(false, Value::Null, Value::Null);
+    let fails_text = "1 root would newly fail:\n  A x: AdoptionConflict: m";
+    let unknown_text = "it cannot be told whether 1 root would fail:\n  A x: Secret n/s: it may not be read";
+    assert_eq!(against(&[root(true, Value::Null, Value::Null)]), None, "the guest has answered");
+    assert_eq!(against(&[root(true, failure, json!(true))]), None, "it fails now");
+    assert_eq!(against(std::slice::from_ref(&fails)), Some((1, fails_text.to_owned())));
+    assert_eq!(against(std::slice::from_ref(&unknown)), Some((2, unknown_text.to_owned())));
+    assert_eq!(against(&[unknown, fails]), Some((1, format!("{fails_text}\n{unknown_text}"))));
+}
+
+#[test]
+fn a_view_has_no_roots_for_which_it_could_be_forced() {
+    let refused = Swap { force: true, ..swap() }.run().unwrap_err().to_string();
+    assert_eq!(refused, "error: a View has no roots that could fail: --force is for Reconcilers\n");
 }

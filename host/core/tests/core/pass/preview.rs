@@ -82,6 +82,7 @@ fn a_failure_and_a_refused_answer_are_told_with_their_reason_and_path() {
     let failed = planned.failure.unwrap();
     assert_eq!((planned.verdict, failed.reason.as_str()), (Verdict::Fails, "NotToday"));
     assert_eq!((failed.path.as_deref(), planned.fails_now), (Some("spec.replicas"), Some(false)));
+    assert!(!planned.has_answer);
     let mut refused = config_map("page", "a");
     refused["metadata"]["finalizers"] = json!(["example.com/a"]);
     let (previewed, _) = preview(&world, &Ok(answer(vec![refused])));
@@ -137,6 +138,23 @@ fn a_plan_counts_the_pods_that_are_replaced_or_end_and_names_what_is_deleted() {
     assert_eq!((summary.restarts, summary.stops), (1, 1));
     let deleted: Vec<&str> = summary.deletions.iter().map(|object| object.name.as_str()).collect();
     assert_eq!(deleted, ["old"]);
+}
+
+#[test]
+fn no_pod_ends_while_a_child_is_refused() {
+    let mut world = settled(&answer(vec![deployment("old", &[])]));
+    let mut theirs = config_map("page", "theirs");
+    theirs["metadata"] = json!({"name": "page", "namespace": "shops", "uid": "theirs"});
+    world.api.create(theirs);
+    let (previewed, root) = preview(&world, &Ok(answer(vec![config_map("page", "a")])));
+    let planned = said(&world, &previewed, &root);
+    let children: Vec<_> = planned
+        .children
+        .iter()
+        .map(|child| (child.reference.name.as_str(), child.change, child.pods))
+        .collect();
+    assert_eq!(children, [("page", Change::Conflict, 0), ("old", Change::Unchanged, 0)]);
+    assert!(planned.has_answer && planned.failure.is_some(), "{planned:?}");
 }
 
 #[test]

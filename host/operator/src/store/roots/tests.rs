@@ -231,8 +231,8 @@ fn a_root_that_a_swap_broke_counts_as_newly_failing_until_a_pass_mends_it() {
         let active = roots.tally(&kind, &Namespaces::All).active;
         (active.failing, active.newly_failing)
     };
-    for (name, is_broken) in [("broken", false), ("edited", false)] {
-        pass(&mut roots, name, is_broken);
+    for name in ["broken", "edited"] {
+        pass(&mut roots, name, false);
     }
     roots.swapped(&kind);
     assert_eq!(pass(&mut roots, "broken", true), (1, 1));
@@ -240,7 +240,7 @@ fn a_root_that_a_swap_broke_counts_as_newly_failing_until_a_pass_mends_it() {
     // Somebody edits it, and it fails for that.
     pass(&mut roots, "edited", true);
     for _ in 0..2 {
-        // Another bad one.
+        // Two more bad ones, with no pass between them: what the first has not judged is still broken by the one before.
         roots.swapped(&kind);
         roots.swapped(&kind);
         pass(&mut roots, "broken", true);

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pintle_api::Reconciler;
 use pintle_core::object::{at, uid};
 use pintle_wit::{ObjectRef, names};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
@@ -37,6 +39,7 @@ pub(in super::super) fn masked(world: &World) -> BTreeMap<ObjectRef, Value> {
             // The module of a fault stays in the history of its Reconciler.
             && !(reference.kind == "Module" && reference.name.starts_with("swap-"))
     });
+    let past_users = past_users(snapshot.objects.values().map(|object| &**object));
     kept.map(|(reference, object)| {
         let mut object = Value::clone(object);
         let generation = at(&object, &["metadata", "generation"]).cloned();
@@ -48,13 +51,8 @@ pub(in super::super) fn masked(world: &World) -> BTreeMap<ObjectRef, Value> {
         let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
         let observed = conditions.into_iter().flatten().filter_map(|one| one.get_mut("observedGeneration"));
         observed.for_each(is_last);
-        if reference.kind == "Module" {
-            // A history has no module that was in force so shortly that no status said so.
-            for (of, field) in [("metadata", "finalizers"), ("status", "usedBy")] {
-                if let Some(fields) = object.get_mut(of).and_then(Value::as_object_mut) {
-                    fields.remove(field);
-                }
-            }
+        if let Some(past) = past_users.get(&reference.name).filter(|_| reference.kind == "Module") {
+            without_past_users(&mut object, past);
         }
         if object["spec"]["suspend"] == true
             && let Some(status) = object.pointer_mut("/status").and_then(Value::as_object_mut)
@@ -70,6 +68,34 @@ pub(in super::super) fn masked(world: &World) -> BTreeMap<ObjectRef, Value> {
         (reference.clone(), object)
     })
     .collect()
+}
+
+/// The Reconcilers that have a Module in their history alone, by the name of the Module.
+fn past_users<'a>(objects: impl Iterator<Item = &'a Value>) -> BTreeMap<String, BTreeSet<String>> {
+    let mut users: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let reconcilers = objects.filter(|object| pintle_core::object::kind(object).kind == "Reconciler");
+    for reconciler in reconcilers.filter_map(|object| Reconciler::deserialize(object).ok()) {
+        let wanted = reconciler.modules();
+        for module in reconciler.modules_before().filter(|module| !wanted.contains(module)) {
+            users.entry(module.to_owned()).or_default().extend(reconciler.metadata.name.clone());
+        }
+    }
+    users
+}
+
+/// Leaves out the Reconcilers that use a Module only as one before. A history has no module that was in force so shortly that no status
+/// said so.
+fn without_past_users(module: &mut Value, past: &BTreeSet<String>) {
+    let Some(used_by) = module.pointer_mut("/status/usedBy").and_then(Value::as_array_mut) else { return };
+    used_by.retain(|user| user.as_str().is_none_or(|user| !past.contains(user)));
+    if !used_by.is_empty() {
+        return;
+    }
+    for (of, field) in [("metadata", "finalizers"), ("status", "usedBy")] {
+        if let Some(fields) = module.get_mut(of).and_then(Value::as_object_mut) {
+            fields.remove(field);
+        }
+    }
 }
 
 /// Keys whose values differ from run to run.
@@ -98,9 +124,12 @@ fn mask(value: &mut Value, uids: &BTreeMap<String, String>) {
         Value::Object(map) => {
             map.retain(|key, _| !DIFFERS.contains(&key.as_str()));
             map.values_mut().for_each(|value| mask(value, uids));
-            // A map that is empty without these keys counts as absent.
-            let is_empty = |value: &Value| value.as_object().is_some_and(serde_json::Map::is_empty);
-            map.retain(|key, value| !(matches!(key.as_str(), "annotations" | "status") && is_empty(value)));
+            // A map that is empty without these keys counts as absent, and so does a list of finalizers.
+            map.retain(|key, value| match (key.as_str(), value) {
+                ("annotations" | "status", Value::Object(fields)) => !fields.is_empty(),
+                ("finalizers", Value::Array(names)) => !names.is_empty(),
+                _ => true,
+            });
         }
         Value::Array(items) => items.iter_mut().for_each(|item| mask(item, uids)),
         Value::String(text) => {
@@ -157,4 +186,38 @@ fn only_digest(found: &Value, lines: &[String]) -> bool {
 /// Whether a fault makes another host continue, or the same host in another term. Neither remembers anything.
 fn forgets(fault: &Fault) -> bool {
     fault.crashes() || matches!(fault, Fault::Rival | Fault::Write(_, OnWrite::Partition))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_uses_a_module_counts_unless_it_is_in_a_history_alone() {
+        let reconciler = |name: &str, module: &str, before: &[&str]| {
+            let active = |module: &str| json!({"module": module, "digest": "", "since": ""});
+            let history: Vec<Value> = before.iter().map(|module| active(module)).collect();
+            json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": name},
+                "spec": {"for": {"apiVersion": "a.io/v1", "kind": "A"}, "module": module},
+                "status": {"active": active(module), "history": history}})
+        };
+        let objects = [reconciler("a", "one", &["two", "one"]), reconciler("b", "two", &["three"])];
+        let past = past_users(objects.iter());
+        let left = |module: &str, used_by: Value| {
+            let finalizers = json!(["pintle.dev/in-use"]);
+            let mut module_object =
+                json!({"metadata": {"finalizers": finalizers}, "status": {"usedBy": used_by}});
+            if let Some(past) = past.get(module) {
+                without_past_users(&mut module_object, past);
+            }
+            (module_object["status"]["usedBy"].clone(), module_object["metadata"]["finalizers"] == finalizers)
+        };
+        assert_eq!(left("one", json!(["a"])), (json!(["a"]), true));
+        assert_eq!(left("two", json!(["a", "b"])), (json!(["b"]), true));
+        assert_eq!(left("three", json!(["b"])), (Value::Null, false));
+        assert_eq!(left("three", json!(["a", "b"])), (json!(["a"]), true), "nobody says why");
+        assert_eq!(left("four", json!(["a"])), (json!(["a"]), true));
+    }
 }

@@ -378,9 +378,3 @@ fn a_root_speaks_against_a_swap_where_it_would_newly_fail_and_where_that_cannot_
     assert_eq!(against(std::slice::from_ref(&unknown)), Some((2, unknown_text.to_owned())));
     assert_eq!(against(&[unknown, fails]), Some((1, format!("{fails_text}\n{unknown_text}"))));
 }
-
-#[test]
-fn a_view_has_no_roots_for_which_it_could_be_forced() {
-    let refused = Swap { force: true, ..swap() }.run().unwrap_err().to_string();
-    assert_eq!(refused, "error: a View has no roots that could fail: --force is for Reconcilers\n");
-}

@@ -19,6 +19,7 @@ const CONTROL_PLANE: GoModule = GoModule {
                    -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36",
     go_mod: include_str!("../control-plane/go.mod"),
     go_sum: include_str!("../control-plane/go.sum"),
+    packages: &[],
     // The package of etcd is called server.
     renamed: &[("server", "etcd")],
 };
@@ -39,6 +40,27 @@ const KWOK: GoModule = GoModule {
     linker_flags: "-s -w",
     go_mod: include_str!("../kwok/go.mod"),
     go_sum: include_str!("../kwok/go.sum"),
+    packages: &[],
+    renamed: &[],
+};
+
+/// What of Kubernetes only a node needs. The module is that of the control plane, whose own build stays as it is.
+const KUBELET: GoModule = GoModule {
+    name: "kubernetes-node",
+    // The second has what the packages below need besides.
+    go_sum: concat!(include_str!("../control-plane/go.sum"), include_str!("../node/kubernetes.sum")),
+    packages: &["k8s.io/kubernetes/cmd/kubelet", "k8s.io/kubernetes/cmd/kube-proxy"],
+    renamed: &[],
+    ..CONTROL_PLANE
+};
+
+const CONTAINERD: GoModule = GoModule {
+    name: "containerd",
+    version: "v2.4.2",
+    linker_flags: "-s -w",
+    go_mod: include_str!("../node/go.mod"),
+    go_sum: include_str!("../node/go.sum"),
+    packages: &[],
     renamed: &[],
 };
 
@@ -50,6 +72,7 @@ const HELM: GoModule = GoModule {
                    -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=36",
     go_mod: include_str!("../helm/go.mod"),
     go_sum: include_str!("../helm/go.sum"),
+    packages: &[],
     renamed: &[],
 };
 
@@ -119,6 +142,28 @@ impl Binaries {
         files
             .find(|file| file.is_file())
             .context("no kubectl: put one on PATH, or name its folder in KUBEBUILDER_ASSETS")
+    }
+}
+
+/// The folders of the programs of a node that runs Pods, which are built once as [`Binaries`] are: kubelet and kube-proxy, of Kubernetes 1.36
+/// in any case; containerd with its shim and its client, and the CNI plugins.
+#[derive(Clone, Debug)]
+pub struct NodeBinaries {
+    pub(crate) kubelet: PathBuf,
+    pub(crate) containerd: PathBuf,
+}
+
+impl NodeBinaries {
+    /// Finds the programs, and builds those that do not exist, which takes minutes.
+    ///
+    /// # Errors
+    /// When `go` is not installed, the build fails, or the cache cannot be written.
+    pub fn locate_or_build(progress: &mut dyn FnMut(&str)) -> Result<Self> {
+        let cache = cache()?;
+        Ok(Self {
+            kubelet: KUBELET.locate_or_build(&cache, progress)?,
+            containerd: CONTAINERD.locate_or_build(&cache, progress)?,
+        })
     }
 }
 

@@ -9,6 +9,8 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
+use crate::node;
+
 /// Who has a client certificate of the cluster's authority: the name of its files, the user and the group.
 pub(crate) const CLIENTS: [(&str, &str, Option<&str>); 4] = [
     ("admin", "kubernetes-admin", Some("system:masters")),
@@ -18,8 +20,19 @@ pub(crate) const CLIENTS: [(&str, &str, Option<&str>); 4] = [
     ("kwok", "kwok", Some("system:masters")),
 ];
 
-const API_SERVER: [&str; 6] =
-    ["127.0.0.1", "10.96.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+/// The same, of a node that runs Pods. The names are those that Kubernetes has roles for.
+pub(crate) const NODE_CLIENTS: [(&str, &str, Option<&str>); 2] =
+    [("kubelet", "system:node:node-0", Some("system:nodes")), ("kube-proxy", "system:kube-proxy", None)];
+
+const API_SERVER: [&str; 7] = [
+    "127.0.0.1",
+    "10.96.0.1",
+    node::MACHINE,
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+];
 
 /// Makes the folder with all files. Instances share nothing, so that a component which reaches a port of another instance by mistake is
 /// refused there.
@@ -27,9 +40,13 @@ pub(crate) fn write(folder: &Path) -> Result<()> {
     fs::create_dir(folder)?;
     let cluster = authority(folder, "cluster-ca")?;
     sign(folder, &cluster, "kube-apiserver", ("kube-apiserver", None), &API_SERVER)?;
-    for (file, user, group) in CLIENTS {
+    for (file, user, group) in CLIENTS.into_iter().chain(NODE_CLIENTS) {
         sign(folder, &cluster, file, (user, group), &[])?;
     }
+    sign(folder, &cluster, "kubelet-server", ("kubelet", None), &[node::ADDRESS])?;
+    // As which the API server asks kubelet for logs.
+    let asks = ("kube-apiserver-kubelet-client", Some("system:masters"));
+    sign(folder, &cluster, "kubelet-client", asks, &[])?;
     // Its only client trusts no other etcd, so two instances cannot use one store by mistake, even if one gets the port that the other has
     // just chosen.
     let etcd = authority(folder, "etcd-ca")?;

@@ -12,9 +12,10 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::Binaries;
 use crate::kubeconfig;
+use crate::node::Node;
 use crate::processes::{Processes, Server};
+use crate::{Binaries, NodeBinaries};
 
 /// What a control plane consists of.
 #[derive(Clone, Debug)]
@@ -23,6 +24,10 @@ pub struct Options {
     /// become Running and Ready, and are removed when they are deleted, but nothing runs in them, so nothing answers on their addresses.
     /// With 0 there is no kwok.
     pub nodes: usize,
+    /// A node that runs Pods, `node-0`, which is then the only one. It needs root on Linux, runc and nft, and what else `node/needs.sh`
+    /// looks for. There is one at a time on a machine, and the next one waits. The machine reaches its Pods and Services. Its images are
+    /// those that [`ControlPlane::load_image`] gives it; it must have `registry.test/hello:1` before its first Pod.
+    pub node: Option<NodeBinaries>,
     /// Whether kube-controller-manager and kube-scheduler run. Without them nothing is garbage-collected, no Deployment gets Pods and no
     /// namespace gets its default ServiceAccount, but the start is faster and only the caller writes.
     pub controllers: bool,
@@ -36,6 +41,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             nodes: 3,
+            node: None,
             controllers: true,
             keep: std::env::var_os("PINTLE_TESTBED_KEEP").is_some_and(|value| value == "1"),
         }
@@ -50,6 +56,7 @@ impl Default for Options {
 pub struct ControlPlane {
     // Before the folder, so that it is dropped first: nothing may write into the folder while it is removed.
     processes: Option<Processes>,
+    node: Option<Node>,
     directory: TempDir,
     kubeconfig: PathBuf,
     kubectl: PathBuf,
@@ -83,6 +90,7 @@ impl ControlPlane {
     pub fn existing(kubeconfig: &Path) -> Result<Self> {
         let cluster = Self {
             processes: None,
+            node: None,
             directory: new_directory(false)?,
             kubeconfig: fs::canonicalize(kubeconfig)
                 .with_context(|| format!("reading {}", kubeconfig.display()))?,
@@ -152,6 +160,14 @@ impl ControlPlane {
         self.directory.path()
     }
 
+    /// Gives the node that runs Pods the images of an OCI archive, which name themselves by the annotation `io.containerd.image.name`.
+    ///
+    /// # Errors
+    /// When there is no such node, or it does not take the archive.
+    pub fn load_image(&self, archive: &Path) -> Result<()> {
+        self.node.as_ref().context("this control plane has no node that runs Pods")?.load(archive)
+    }
+
     /// Starts a program that works on this control plane and ends with it. All that it prints is added to the log of this name, among those of
     /// the components.
     ///
@@ -188,6 +204,12 @@ impl ControlPlane {
     /// # Errors
     /// When a component had exited before. All components have ended in any case.
     pub fn stop(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        // Before the node's network goes, and the address of its relay.
+        self.node = None;
         self.processes.as_mut().map_or(Ok(()), Processes::stop)
     }
 }
@@ -195,7 +217,7 @@ impl ControlPlane {
 impl Drop for ControlPlane {
     fn drop(&mut self) {
         // A caller that only drops does not need the error.
-        let _ = self.processes.as_mut().map_or(Ok(()), Processes::stop);
+        let _ = self.end();
     }
 }
 

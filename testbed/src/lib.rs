@@ -1,6 +1,6 @@
 //! A real Kubernetes control plane on loopback, for the tests, the demo and the benchmarks: the released etcd, kube-apiserver,
 //! kube-controller-manager and kube-scheduler, and kwok for nodes on which Pods only pretend to run. It needs no container engine and no
-//! privileges.
+//! privileges. Where there are privileges, [`Options::node`] brings a node that runs Pods.
 //!
 //! ```no_run
 //! use pintle_testbed::{Options, Source};
@@ -37,12 +37,13 @@ mod certificates;
 mod chart;
 mod control_plane;
 mod kubeconfig;
+mod node;
 mod patience;
 mod processes;
 mod relay;
 mod source;
 
-pub use binaries::{Binaries, helm};
+pub use binaries::{Binaries, NodeBinaries, helm};
 pub use chart::{chart_digest, chart_files};
 pub use control_plane::{ControlPlane, Options, output};
 pub use patience::{Look, Patience, count_failed_wait, eventually};

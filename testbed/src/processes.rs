@@ -49,10 +49,15 @@ impl Server {
     /// # Errors
     /// When it cannot be started.
     pub fn start(name: &str, command: &mut Command, log: &Path) -> Result<Self> {
+        Self::start_with_input(name, command.stdin(Stdio::null()), log)
+    }
+
+    /// The same, of a program with an input.
+    fn start_with_input(name: &str, command: &mut Command, log: &Path) -> Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(log);
         let file = file.with_context(|| format!("opening {}", log.display()))?;
         let begins = usize::try_from(file.metadata()?.len())?;
-        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        command.stdout(file.try_clone()?).stderr(file);
         let child = command.spawn();
         let child =
             child.with_context(|| format!("starting {name} ({})", command.get_program().display()))?;
@@ -131,7 +136,11 @@ impl Server {
 
     fn stop_within(&mut self, within: Duration) -> Result<Ended> {
         self.check()?;
-        self.signal(Signal::TERM)?;
+        match self.child.stdin.take() {
+            // It ends with this pipe.
+            Some(pipe) => drop(pipe),
+            None => self.signal(Signal::TERM)?,
+        }
         let began = Instant::now();
         while began.elapsed() < within {
             if let Some(status) = self.child.try_wait()? {
@@ -168,7 +177,10 @@ pub enum Ended {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It has already ended if `stop` ran, as a rule.
+        // It has already ended if `stop` ran, as a rule. What ends with a pipe has something to clean up.
+        if self.child.stdin.is_some() {
+            let _ = self.stop_within(STOP_WITHIN);
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -199,16 +211,33 @@ impl Processes {
 
     /// Starts a component. It gets no environment variables of this process, because etcd and others read settings from them.
     pub(crate) fn start(&mut self, name: &str, program: &Path, flags: &[String]) -> Result<()> {
+        let mut command = self.command(program, flags);
+        command.stdin(Stdio::null()).process_group(self.group()?);
+        self.add(name, command)
+    }
+
+    /// Starts a component that ends with the pipe that it reads, when it is stopped or this process is gone, and then cleans up. The
+    /// watchdog leaves it the time: it is in a group of its own.
+    pub(crate) fn start_with_pipe(&mut self, name: &str, program: &Path, flags: &[String]) -> Result<()> {
+        let mut command = self.command(program, flags);
+        command.stdin(Stdio::piped()).process_group(0);
+        self.add(name, command)
+    }
+
+    fn command(&self, program: &Path, flags: &[String]) -> Command {
         let mut command = Command::new(program);
         command
             .args(flags)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", &self.directory)
-            .current_dir(&self.directory)
-            .process_group(self.group()?);
+            .current_dir(&self.directory);
+        command
+    }
+
+    fn add(&mut self, name: &str, mut command: Command) -> Result<()> {
         let log = self.directory.join(format!("logs/{name}.log"));
-        self.components.push(Server::start(name, &mut command, &log)?);
+        self.components.push(Server::start_with_input(name, &mut command, &log)?);
         Ok(())
     }
 
@@ -223,12 +252,12 @@ impl Processes {
     }
 
     /// Waits until `ready` has reached it. The error shows the log of the component of this name, for which it waits, or of one that exited.
-    pub(crate) fn wait_until(
+    pub(crate) fn wait_until<T>(
         &mut self,
         name: &str,
         what: &str,
-        mut ready: impl FnMut() -> Look<()>,
-    ) -> Result<()> {
+        mut ready: impl FnMut() -> Look<T>,
+    ) -> Result<T> {
         eventually(format!("{name} is usable: {what}"), || {
             let look = ready();
             // Somebody else may have answered.
@@ -237,7 +266,7 @@ impl Processes {
             let log = component.map(Server::end_of_log).unwrap_or_default();
             Ok(match look {
                 Look::NotYet(state) => Look::NotYet(format!("{state}; {log}")),
-                Look::Reached(()) => Look::Reached(()),
+                reached @ Look::Reached(_) => reached,
             })
         })
     }

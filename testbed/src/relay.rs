@@ -5,6 +5,7 @@ use std::{
     net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -33,8 +34,13 @@ impl Relay {
     /// # Errors
     /// When there is no server, or no free port.
     pub fn start(servers: &[SocketAddr]) -> Result<Self> {
+        Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), servers)
+    }
+
+    /// The same, at an address of the caller's choice.
+    pub(crate) fn start_at(address: SocketAddr, servers: &[SocketAddr]) -> Result<Self> {
         ensure!(!servers.is_empty(), "a relay needs a server");
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("a port for the relay")?;
+        let listener = TcpListener::bind(address).with_context(|| format!("a relay at {address}"))?;
         let address = listener.local_addr()?;
         let open = Arc::new(Open(Mutex::new(Some(Vec::new()))));
         let accepting = thread::spawn({
@@ -56,9 +62,9 @@ impl Drop for Relay {
         let open = self.open.lock().take();
         let open = open.iter().flatten().filter_map(Weak::upgrade);
         open.for_each(|sides| sides.iter().for_each(close));
-        // Wakes the thread that accepts, so that it sees the end.
-        drop(TcpStream::connect(self.address));
-        if let Some(accepting) = self.accepting.take() {
+        // Wakes the thread that accepts, so that it sees the end. If the address is gone, nobody can, and the thread stays.
+        let woken = TcpStream::connect_timeout(&self.address, Duration::from_secs(1)).is_ok();
+        if let Some(accepting) = self.accepting.take().filter(|_| woken) {
             // It does not panic; a relay that ends has nobody to tell.
             let _ = accepting.join();
         }

@@ -22,6 +22,8 @@ pub(super) struct GoModule {
     pub(super) linker_flags: &'static str,
     pub(super) go_mod: &'static str,
     pub(super) go_sum: &'static str,
+    /// What is built instead of the module's tools, if anything is named.
+    pub(super) packages: &'static [&'static str],
     /// Tools that get another name than their packages.
     pub(super) renamed: &'static [(&'static str, &'static str)],
 }
@@ -67,12 +69,13 @@ impl GoModule {
         fs::write(partial.join("go.sum"), self.go_sum)?;
 
         progress(&format!("building {name} {version} from its Go modules, once; a cold build takes minutes"));
-        let of = packages(&partial).map_or_else(String::new, |packages| format!(" of {packages}"));
+        let wanted: &[&str] = if self.packages.is_empty() { &["tool"] } else { self.packages };
+        let of = packages(&partial, wanted).map_or_else(String::new, |packages| format!(" of {packages}"));
         let mut go = go(&partial)
             .args(["build", "-v", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags"])
             .args([self.linker_flags, "-o"])
             .arg(&bin)
-            .arg("tool")
+            .args(wanted)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -107,7 +110,7 @@ impl GoModule {
 
     fn key(&self) -> String {
         let mut hash = Sha256::new();
-        for part in [self.go_mod, self.go_sum, self.linker_flags] {
+        for part in [self.go_mod, self.go_sum, self.linker_flags].iter().chain(self.packages) {
             hash.update(part);
             hash.update([0]);
         }
@@ -123,9 +126,10 @@ fn go(module: &Path) -> Command {
     go
 }
 
-/// The number of packages that the tools of a module consist of; none if go does not say. The build, which comes next, shows the reason.
-fn packages(module: &Path) -> Option<usize> {
-    let listed = go(module).args(["list", "-mod=readonly", "-deps", "tool"]).stderr(Stdio::null()).output();
+/// The number of packages that these of a module consist of; none if go does not say. The build, which comes next, shows the reason.
+fn packages(module: &Path, wanted: &[&str]) -> Option<usize> {
+    let listed =
+        go(module).args(["list", "-mod=readonly", "-deps"]).args(wanted).stderr(Stdio::null()).output();
     let listed = listed.ok().filter(|listed| listed.status.success())?;
     Some(String::from_utf8_lossy(&listed.stdout).lines().count())
 }

@@ -9,7 +9,8 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 
 use super::{ControlPlane, Options, new_directory, output};
-use crate::certificates::{self, CLIENTS};
+use crate::certificates::{self, CLIENTS, NODE_CLIENTS};
+use crate::node::{self, Node};
 use crate::patience::Look;
 use crate::processes::Processes;
 use crate::{Binaries, kubeconfig};
@@ -77,6 +78,8 @@ const CONTROLLER_MANAGER: &[&str] = &[
     "--root-ca-file=FOLDER/pki/cluster-ca.crt",
     "--service-account-private-key-file=FOLDER/pki/service-account.key",
     "--use-service-account-credentials=true",
+    // By default, a folder in /usr, which it makes where it may.
+    "--flex-volume-plugin-dir=FOLDER/volume-plugins",
 ];
 
 const SCHEDULER: &[&str] = &["--kubeconfig=FOLDER/scheduler.kubeconfig"];
@@ -122,11 +125,12 @@ pub(super) fn start(binaries: &Binaries, options: &Options, ports: Ports) -> Res
     // Declared after the folder, so that it is dropped first: nothing may write into the folder while it is removed.
     let mut processes = Processes::new(directory, options.keep)?;
     certificates::write(&directory.join("pki"))?;
-    let cluster = json!({
-        "server": format!("https://127.0.0.1:{}", ports.kube_apiserver),
-        "certificate-authority": format!("{folder}/pki/cluster-ca.crt"),
-    });
-    for (file, ..) in CLIENTS {
+    let here = CLIENTS.map(|(file, ..)| (file, "127.0.0.1"));
+    for (file, host) in here.into_iter().chain(NODE_CLIENTS.map(|(file, ..)| (file, node::MACHINE))) {
+        let cluster = json!({
+            "server": format!("https://{host}:{}", ports.kube_apiserver),
+            "certificate-authority": format!("{folder}/pki/cluster-ca.crt"),
+        });
         let pair = |end: &str| format!("{folder}/pki/{file}.{end}");
         let user = json!({ "client-certificate": pair("crt"), "client-key": pair("key") });
         kubeconfig::write(&directory.join(format!("{file}.kubeconfig")), &cluster, None, &user)?;
@@ -151,7 +155,8 @@ pub(super) fn start(binaries: &Binaries, options: &Options, ports: Ports) -> Res
     processes.wait_until("etcd", "it listens", listens)?;
 
     fs::write(directory.join("audit-policy.yaml"), AUDIT_POLICY)?;
-    processes.start("kube-apiserver", &binaries.kube_apiserver, &flags(API_SERVER))?;
+    let besides: &[&str] = if options.node.is_some() { node::API_SERVER } else { &[] };
+    processes.start("kube-apiserver", &binaries.kube_apiserver, &flags(&[API_SERVER, besides].concat()))?;
     let mut readyz = kubectl(&["get", "--raw=/readyz", "--request-timeout=5s"]);
     processes
         .wait_until("kube-apiserver", "/readyz says ok", || Look::of(output(&mut readyz, None).map(drop)))?;
@@ -162,12 +167,15 @@ pub(super) fn start(binaries: &Binaries, options: &Options, ports: Ports) -> Res
         let scheduler = flags(&[SCHEDULER, CONTROLLERS].concat());
         processes.start("kube-scheduler", &binaries.kube_scheduler, &scheduler)?;
     }
-    if options.nodes > 0 {
+    let start_node = |binaries| Node::start(&mut processes, binaries, folder, ports.kube_apiserver);
+    let node = options.node.as_ref().map(start_node).transpose()?;
+    let (nodes, player) = if node.is_some() { (1, "node") } else { (options.nodes, "kwok") };
+    if options.nodes > 0 && node.is_none() {
         fs::write(directory.join("kwok.yaml"), KWOK_FILE)?;
         processes.start("kwok", &binaries.kwok, &flags(KWOK))?;
-        let nodes: String =
-            (0..options.nodes).map(|number| NODE.replace("NAME", &format!("node-{number}"))).collect();
-        output(&mut kubectl(&["create", "--filename=-"]), Some(&nodes)).context("creating the nodes")?;
+        let objects: String =
+            (0..nodes).map(|number| NODE.replace("NAME", &format!("node-{number}"))).collect();
+        output(&mut kubectl(&["create", "--filename=-"]), Some(&objects)).context("creating the nodes")?;
     }
     if options.controllers {
         let mut account = kubectl(&["get", "serviceaccount", "default", "--namespace=default"]);
@@ -177,22 +185,23 @@ pub(super) fn start(binaries: &Binaries, options: &Options, ports: Ports) -> Res
             || Look::of(output(&mut account, None).map(drop)),
         )?;
     }
-    if options.nodes > 0 {
-        let mut nodes = kubectl(&["get", "nodes", NODES]);
+    if nodes > 0 {
+        let mut look = kubectl(&["get", "nodes", NODES]);
         // Without the controllers, nobody removes the initial taint of a node.
         let is_ready =
             |node: &str| if options.controllers { node == "True" } else { node.starts_with("True") };
-        processes.wait_until("kwok", "all nodes are ready for Pods", || match output(&mut nodes, None) {
+        processes.wait_until(player, "all nodes are ready for Pods", || match output(&mut look, None) {
             Ok(said) => {
                 let ready = said.lines().filter(|node| is_ready(node)).count();
-                Look::reached_if(ready == options.nodes, || format!("conditions and taints: {said}"))
+                Look::reached_if(ready == nodes, || format!("conditions and taints: {said}"))
             }
             Err(error) => Look::NotYet(format!("{error:#}")),
         })?;
     }
     let audit_log = Some(directory.join("audit.jsonl"));
     let kubectl = binaries.kubectl.clone();
-    Ok(ControlPlane { processes: Some(processes), directory: temporary, kubeconfig, kubectl, audit_log })
+    let processes = Some(processes);
+    Ok(ControlPlane { processes, node, directory: temporary, kubeconfig, kubectl, audit_log })
 }
 
 pub(super) fn kubectl_command(kubectl: &Path, kubeconfig: &Path, directory: &Path) -> Command {

@@ -8,7 +8,7 @@ use super::*;
 #[test]
 fn a_port_that_somebody_else_took_is_told_from_other_failures() {
     let binaries = Binaries::locate_or_build(&mut |line| eprintln!("{line}")).unwrap();
-    let options = Options { nodes: 0, controllers: false, keep: false };
+    let options = Options { nodes: 0, node: None, controllers: false, keep: false };
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     // Whoever has the port answers, but not as our component would. This thread ends with the test process.

@@ -1,0 +1,92 @@
+//! A node that runs Pods: the released containerd, runc, kubelet and kube-proxy, in namespaces and cgroups of their own. The files are in
+//! `node/`: `needs.sh` says what a machine needs for it, `node.sh` makes the cgroups and the network and removes them, `box.sh` does the
+//! rest. It works on a machine with cgroups of version 1; with version 2, nobody has tried it yet.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
+
+use anyhow::{Context as _, Result};
+
+use crate::control_plane::output;
+use crate::patience::Look;
+use crate::processes::Processes;
+use crate::{NodeBinaries, Relay};
+
+/// The address of the machine on the link to the node, where Pods reach the API server.
+pub(crate) const MACHINE: &str = "10.199.0.1";
+
+/// The address of the node on that link.
+pub(crate) const ADDRESS: &str = "10.199.0.2";
+
+/// What the API server is told besides. Of a flag that is there twice, the last one counts.
+pub(crate) const API_SERVER: &[&str] = &[
+    "--advertise-address=10.199.0.1",
+    "--endpoint-reconciler-type=lease",
+    "--kubelet-certificate-authority=FOLDER/pki/cluster-ca.crt",
+    "--kubelet-client-certificate=FOLDER/pki/kubelet-client.crt",
+    "--kubelet-client-key=FOLDER/pki/kubelet-client.key",
+    // Nobody here knows the node by its name.
+    "--kubelet-preferred-address-types=InternalIP",
+];
+
+const FILES: [(&str, &str); 6] = [
+    ("node.sh", include_str!("../node/node.sh")),
+    ("box.sh", include_str!("../node/box.sh")),
+    ("containerd.toml", include_str!("../node/containerd.toml")),
+    ("kubelet.yaml", include_str!("../node/kubelet.yaml")),
+    ("kube-proxy.yaml", include_str!("../node/kube-proxy.yaml")),
+    ("cni/pintle.conflist", include_str!("../node/cni.conflist")),
+];
+
+/// What a control plane holds of its node. The node itself is one of its processes.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// Where Pods reach the API server, which stays on loopback: it would not stop if an address of its own were gone.
+    _relay: Relay,
+    ctr: PathBuf,
+    socket: PathBuf,
+}
+
+impl Node {
+    /// Starts a node of the API server at this port, or waits until another node of this machine has ended. It is not Ready yet.
+    pub(crate) fn start(
+        processes: &mut Processes,
+        binaries: &NodeBinaries,
+        folder: &str,
+        api_server: u16,
+    ) -> Result<Self> {
+        let [tools, kubelet] = [&binaries.containerd, &binaries.kubelet].map(|folder| folder.to_str());
+        let (tools, kubelet) = tools.zip(kubelet).context("the path of the cache is not UTF-8")?;
+        let directory = Path::new(folder);
+        fs::create_dir(directory.join("cni"))?;
+        for (file, text) in FILES {
+            fs::write(directory.join(file), text.replace("FOLDER", folder).replace("TOOLS", tools))?;
+        }
+        let (script, machine) = (format!("{folder}/node.sh"), process::id().to_string());
+        let programs = format!("{tools}:{kubelet}");
+        let words: [&str; 9] =
+            ["--mount", "--net", "--ipc", "--uts", "bash", &script, folder, &machine, &programs];
+        processes.start_with_pipe("node", Path::new("unshare"), &words.map(str::to_owned))?;
+
+        let address = SocketAddr::new(MACHINE.parse()?, api_server);
+        let server = (Ipv4Addr::LOCALHOST, api_server).into();
+        let relay = processes.wait_until("node", "the machine has its address on the link", || {
+            Look::of(Relay::start_at(address, &[server]))
+        })?;
+        Ok(Self {
+            _relay: relay,
+            ctr: binaries.containerd.join("ctr"),
+            socket: directory.join("containerd.sock"),
+        })
+    }
+
+    /// Gives it the images of an OCI archive.
+    pub(crate) fn load(&self, archive: &Path) -> Result<()> {
+        let mut ctr = Command::new(&self.ctr);
+        ctr.arg("--address").arg(&self.socket);
+        ctr.args(["--namespace", "k8s.io", "images", "import", "--local"]).arg(archive);
+        output(&mut ctr, None).map(drop)
+    }
+}

@@ -1,6 +1,6 @@
 //! Checks the image with the programs that people load, run and push it with: skopeo, podman, and a registry on loopback.
 
-use std::{env, fs, path::Path, process::Command};
+use std::{fs, path::Path, process::Command};
 
 use anyhow::{Result, ensure};
 use pintle_testbed::{Server, output};
@@ -8,7 +8,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use xtask::{IMAGE, say};
 
-use crate::image::{Image, push};
+use crate::image::{Image, compile, push};
 
 /// What a container is run with, so that little of the machine is asked for.
 const RUN: [&str; 6] =
@@ -93,10 +93,7 @@ impl Podman {
         let (root, source) = (self.folder.path().join("empty"), self.folder.path().join("empty.rs"));
         fs::create_dir(&root)?;
         fs::write(&source, "fn main() {}\n")?;
-        let compiler = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let mut compiler = Command::new(compiler);
-        compiler.arg("-Ctarget-feature=+crt-static").arg("-o").arg(root.join("empty")).arg(&source);
-        output(&mut compiler, None)?;
+        compile(&source, &root.join("empty"))?;
         let root = root.display().to_string();
         Ok(self.output(&[&RUN[..], &["--rootfs", root.as_str(), "/empty"]].concat()).is_ok())
     }

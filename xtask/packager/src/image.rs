@@ -14,9 +14,10 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use jiff::Timestamp;
 use pem::{EncodeConfig, LineEnding, Pem};
+use pintle_testbed::output;
 use serde_json::{Value, json};
 use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
-use xtask::IMAGE;
+use xtask::{IMAGE, root};
 
 use crate::archive::{Entry, gzip, sha256, tar};
 
@@ -41,15 +42,27 @@ struct Blob {
     bytes: Vec<u8>,
 }
 
-/// Writes the image with this binary, and prints its digest.
+/// Writes the image with this binary.
 pub(crate) fn write(binary: &Path, file: &Path) -> Result<()> {
-    let image = Image::new(fs::read(binary)?)?;
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::write(file, &image.archive).with_context(|| format!("{} cannot be written", file.display()))?;
-    println!("{}", image.digest);
-    Ok(())
+    Image::new(fs::read(binary)?)?.write(file)
+}
+
+/// Compiles the program of the image that tests start Pods with, and writes the image.
+pub(crate) fn write_hello(file: &Path) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let program = folder.path().join("hello");
+    compile(&root().join("testbed/node/hello.rs"), &program)?;
+    let files = [Entry::program("hello", fs::read(program)?)];
+    let run = json!({"User": format!("{USER}:{USER}"), "Entrypoint": ["/hello"]});
+    Image::of("registry.test/hello:1", &files, &run)?.write(file)
+}
+
+/// Compiles a program that is one file, and needs no library.
+pub(crate) fn compile(source: &Path, program: &Path) -> Result<()> {
+    let compiler = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut compiler = Command::new(compiler);
+    compiler.args(["--edition=2024", "-Ctarget-feature=+crt-static", "-Cstrip=symbols", "-o"]);
+    output(compiler.arg(program).arg(source), None).map(drop)
 }
 
 /// Pushes an image by this name. Only on this machine may a registry be without TLS.
@@ -73,8 +86,13 @@ fn is_on_loopback(name: &str) -> bool {
 impl Image {
     /// The image with this binary: the same bytes for the same binary, commit and `SOURCE_DATE_EPOCH`.
     pub(crate) fn new(binary: Vec<u8>) -> Result<Self> {
-        let content = tar(&content(binary))?;
-        let config = Blob::of(&config(&digest(&content))?);
+        Self::of(IMAGE, &content(binary), &run())
+    }
+
+    /// The image of this name with these files, whose containers are run like this.
+    pub(crate) fn of(name: &str, files: &[Entry], run: &Value) -> Result<Self> {
+        let content = tar(files)?;
+        let config = Blob::of(&config(&digest(&content), run)?);
         let layer = Blob::new(gzip(&content)?);
         let manifest = Blob::of(&json!({
             "schemaVersion": 2,
@@ -83,14 +101,14 @@ impl Image {
             "layers": [layer.descriptor(LAYER)],
         }));
         let mut described = manifest.descriptor(MANIFEST);
-        let tag = IMAGE.rsplit(':').next();
+        let whole = if name.contains('/') { name.to_owned() } else { format!("docker.io/library/{name}") };
         // containerd and podman name the image by the first, and the second is the specification's. A name without a registry is Docker's.
         described["annotations"] = json!({
-            "io.containerd.image.name": format!("docker.io/library/{IMAGE}"),
-            "org.opencontainers.image.ref.name": tag,
+            "io.containerd.image.name": whole,
+            "org.opencontainers.image.ref.name": name.rsplit(':').next(),
         });
         let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [described]});
-        let docker = json!([{"Config": config.path(), "RepoTags": [IMAGE], "Layers": [layer.path()]}]);
+        let docker = json!([{"Config": config.path(), "RepoTags": [name], "Layers": [layer.path()]}]);
 
         let digest = manifest.digest.clone();
         let mut blobs = [config, layer, manifest];
@@ -101,6 +119,16 @@ impl Image {
         entries.push(Entry::file("manifest.json", docker.to_string()));
         entries.push(Entry::file("oci-layout", json!({"imageLayoutVersion": "1.0.0"}).to_string()));
         Ok(Self { archive: tar(&entries)?, digest })
+    }
+
+    /// Writes the archive, and prints the digest.
+    fn write(&self, file: &Path) -> Result<()> {
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(file, &self.archive).with_context(|| format!("{} cannot be written", file.display()))?;
+        println!("{}", self.digest);
+        Ok(())
     }
 }
 
@@ -125,8 +153,8 @@ fn authorities() -> String {
     TLS_SERVER_ROOT_CERTS.iter().map(|certificate| pem(certificate)).collect()
 }
 
-/// How the image is run. The digest is that of the layer before it was compressed.
-fn config(layer: &str) -> Result<Value> {
+/// The document about an image whose containers are run like this. The digest is that of the layer before it was compressed.
+fn config(layer: &str, run: &Value) -> Result<Value> {
     let architecture = match ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
@@ -135,6 +163,18 @@ fn config(layer: &str) -> Result<Value> {
     let seconds = env::var("SOURCE_DATE_EPOCH").unwrap_or_else(|_| "0".to_owned());
     let seconds = seconds.parse::<i64>().context("SOURCE_DATE_EPOCH is no number of seconds")?;
     let created = Timestamp::from_second(seconds)?.to_string();
+    Ok(json!({
+        "architecture": architecture,
+        "os": "linux",
+        "created": created,
+        "config": run,
+        "rootfs": {"type": "layers", "diff_ids": [layer]},
+        "history": [{"created": created, "created_by": "cargo xtask image"}],
+    }))
+}
+
+/// How containers of the host's image are run.
+fn run() -> Value {
     let mut labels = json!({
         "org.opencontainers.image.title": "pintle",
         "org.opencontainers.image.description": "A Kubernetes operator whose logic is a WebAssembly module",
@@ -144,20 +184,13 @@ fn config(layer: &str) -> Result<Value> {
     if let Some(revision) = env::var("PINTLE_REVISION").ok().filter(|revision| !revision.is_empty()) {
         labels["org.opencontainers.image.revision"] = revision.into();
     }
-    Ok(json!({
-        "architecture": architecture,
-        "os": "linux",
-        "created": created,
-        "config": {
-            "User": format!("{USER}:{USER}"),
-            "Entrypoint": ["/pintle"],
-            "Env": ["PATH=/"],
-            "WorkingDir": "/",
-            "Labels": labels,
-        },
-        "rootfs": {"type": "layers", "diff_ids": [layer]},
-        "history": [{"created": created, "created_by": "cargo xtask image"}],
-    }))
+    json!({
+        "User": format!("{USER}:{USER}"),
+        "Entrypoint": ["/pintle"],
+        "Env": ["PATH=/"],
+        "WorkingDir": "/",
+        "Labels": labels,
+    })
 }
 
 fn digest(bytes: &[u8]) -> String {

@@ -12,6 +12,7 @@ mod build;
 mod changed;
 mod console;
 mod guests;
+mod node;
 mod release;
 mod requirements;
 mod run;
@@ -21,7 +22,7 @@ mod test;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use requirements::{component, control_plane, disk, go, node, skopeo, wasm_target};
+use requirements::{component, control_plane, disk, go, skopeo, wasm_target};
 use run::{Program, Result};
 
 /// The commands for developing Pintle.
@@ -51,6 +52,13 @@ enum Command {
     Simulate(simulate::Flags),
     /// Start a real control plane, print its KUBECONFIG, and keep it until interrupted
     Cluster,
+    /// Start a control plane with a node that runs Pods, containerd and kubelet in namespaces of their own, and keep it until interrupted.
+    /// Needs root on Linux, Go, runc and nft; says what is missing
+    Node {
+        /// Install runc and nft with apt before
+        #[arg(long)]
+        install: bool,
+    },
     /// Build the guests into target/guests
     Guests,
     /// Write the generated files: schemas, CRDs, and what is rendered from a chart that has changed, which needs Go
@@ -90,9 +98,10 @@ impl Command {
             Self::Check => vec![component("rustfmt"), component("clippy"), disk(6)],
             Self::Simulate(_) => vec![wasm_target(), disk(8)],
             Self::Cluster => vec![control_plane(), disk(4)],
+            Self::Node { .. } => vec![disk(6)],
             Self::Guests => vec![wasm_target(), disk(6)],
             Self::Gen { .. } => vec![disk(6)],
-            Self::Console { .. } => vec![node()],
+            Self::Console { .. } => vec![requirements::node()],
             Self::Image(flags) => vec![disk(8), flags.is_push().then(skopeo).flatten()],
             Self::Release => vec![wasm_target(), disk(8)],
             Self::Bench(flags) if flags.is_engine_alone() => vec![wasm_target(), disk(8)],
@@ -117,6 +126,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Check => changed::check(),
         Command::Simulate(flags) => simulate::run(flags),
         Command::Cluster => build::cluster(),
+        Command::Node { install } => node::run(*install),
         Command::Guests => guests::build().map(drop),
         Command::Gen { check } => build::generated(*check),
         Command::Console { check: true, .. } => console::checks()?.into_iter().try_for_each(Program::go),

@@ -11,7 +11,7 @@ use xtask::{GUESTS, root, say};
 
 use crate::{
     build::{self, PACKAGES},
-    console, guests, release,
+    console, guests, node, release,
     requirements::{apt, lacks_go, lacks_node, on_path},
     run::{Program, Result, built, cargo, cpu_time, program, target},
 };
@@ -28,8 +28,8 @@ pub(crate) struct Flags {
     /// Leave out what needs a control plane
     #[arg(long)]
     offline: bool,
-    /// Install with apt what steps are left out without: Chromium, for the step `image` podman, skopeo and docker-registry, and
-    /// for `alerts` promtool
+    /// Install with apt what steps are left out without: Chromium, for the step `image` podman, skopeo and docker-registry,
+    /// for `alerts` promtool, and for `node` runc and nft
     #[arg(long)]
     install: bool,
     /// Of the step of --only, run only what has one of these in its name
@@ -61,7 +61,7 @@ const TWO: [bool; 2] = [false, true];
 const PLANE: &str = "control-plane";
 
 /// The steps, in the order in which they run.
-fn steps() -> [Step; 20] {
+fn steps() -> [Step; 21] {
     let on_a_plane = |name, help| step(name, help).needs(&[PLANE, "guests"]);
     [
         step("format", "The format of the Rust files")
@@ -116,6 +116,12 @@ fn steps() -> [Step; 20] {
             .tiers(TWO)
             .lacks(lacks_go)
             .work(versions),
+        step("node", "A node on which Pods run, and what is left of it (tier two)")
+            .tiers(TWO)
+            .needs(&[PLANE])
+            .lacks(node::lacks)
+            .install(node::install)
+            .work(pods),
         on_a_plane("browser", "The console in a browser: one story in tier one")
             .lacks(console::lacks_browser)
             .install(console::install_chromium)
@@ -295,6 +301,11 @@ fn versions(flags: &Flags) -> Result<()> {
     ];
     with(program(built("workbench"), ["control-plane"]), &older).go()?;
     flags.tests_with(&["--test", "acceptance"], &["--versions"], &older)
+}
+
+fn pods(flags: &Flags) -> Result<()> {
+    let image = node::image()?.display().to_string();
+    flags.tests_with(&["--test", "node"], &[], &[("PINTLE_HELLO", &image)])
 }
 
 fn with(program: Program, variables: &[(&str, &str)]) -> Program {

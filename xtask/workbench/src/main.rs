@@ -21,6 +21,8 @@ fn main() -> anyhow::Result<()> {
     match words.as_slice() {
         ["control-plane"] => cluster::build(),
         ["cluster"] => cluster::run(),
+        ["node-programs"] => cluster::build_node(),
+        ["node", image] => cluster::run_node(image.as_ref()),
         ["chart"] => chart::run(false),
         ["chart", "--check"] => chart::run(true),
         ["demo", flags @ ..] => demo::run(flags.contains(&"--exit"), flags.contains(&"--console")),

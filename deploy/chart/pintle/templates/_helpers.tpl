@@ -99,8 +99,10 @@ spec:
 
 {{- define "pintle.metricsIngress" -}}
 - from:
+    {{- range .Values.networkPolicy.metricsFrom }}
     - namespaceSelector:
-        {{- toYaml .Values.networkPolicy.metricsFrom | nindent 8 }}
+        {{- toYaml . | nindent 8 }}
+    {{- end }}
   ports:
     - {protocol: TCP, port: 8080}
 {{- end }}

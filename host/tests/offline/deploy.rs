@@ -223,6 +223,17 @@ fn the_crds_are_those_of_the_types() {
     let mut types = api::crds();
     types.sort_by_key(|crd| name(crd).to_owned());
     assert!(crds_of("install.yaml") == types, "deploy/install.yaml is stale; run: cargo xtask gen");
+    // What `helm show crds` prints, for kubectl.
+    let shown: Vec<String> = files(&repository().join(CHART).join("crds"))
+        .iter()
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    let shown = documents::parse("the CRDs of the chart", &shown.join("\n"))
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert!(
+        shown.into_iter().map(|document| document.value).eq(types),
+        "the chart's CRDs are stale; run: cargo xtask gen"
+    );
     let mut guests: Vec<Value> =
         GUESTS.iter().flat_map(|guest| objects(&repository().join(guest.folder).join("crd.yaml"))).collect();
     guests.sort_by_key(|crd| name(crd).to_owned());

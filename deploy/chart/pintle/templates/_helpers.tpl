@@ -92,6 +92,8 @@ metadata:
   namespace: {{ .root.Release.Namespace }}
 spec:
   maxUnavailable: 1
+  # Hosts that wait for their CRDs or their certificate hold up no drain.
+  unhealthyPodEvictionPolicy: AlwaysAllow
   selector:
     matchLabels:
       {{- include "pintle.labels" . | nindent 6 }}

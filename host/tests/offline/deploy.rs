@@ -282,11 +282,12 @@ fn every_value_of_the_chart_has_a_schema_and_is_set_where_the_tests_look() {
 }
 
 #[test]
-fn the_chart_knows_no_namespace_but_that_of_its_release_and_no_other_prometheus_than_is_set() {
+fn nothing_is_left_of_the_namespace_and_the_values_that_others_replace() {
     let chart = fs::read_to_string(repository().join("host/tests/offline/deploy/chart.yaml")).unwrap();
-    assert!(!chart.contains("pintle-system"));
-    // Helm merges maps: a label that is left from values.yaml would keep out the Prometheus that is named instead.
-    assert!(!chart.contains("metrics: enabled"));
+    // Helm merges maps: a label that is left would keep out the Prometheus that is named instead.
+    for left in ["pintle-system", "metrics: enabled", "runbook_url: docs/"] {
+        assert!(!chart.contains(left), "{left}");
+    }
 }
 
 #[test]

@@ -114,7 +114,8 @@ function fieldOf(key: string, schema: JsonSchema, path: Path, required: boolean,
 /** The members of a group. */
 export function membersOf(group: JsonSchema, path: Path, depth: number): FieldNode[] {
   const { properties = {}, required = [] } = group;
-  const fields = Object.entries(properties).map(([key, schema]) => ({ ...fieldOf(key, schema, [...path, key], required.includes(key), depth), arms: armsOf(key, group) }));
+  const arms = armsOf(group);
+  const fields = Object.entries(properties).map(([key, schema]) => ({ ...fieldOf(key, schema, [...path, key], required.includes(key), depth), arms: arms.filter(({ field }) => field === key) }));
   // What must be given comes first, in the order in which the schema says so: it is the one order that the API server keeps. It sorts the
   // properties themselves by name.
   return [...fields.filter(({ required }) => required).sort((one, other) => required.indexOf(one.key) - required.indexOf(other.key)), ...fields.filter(({ required }) => !required)];

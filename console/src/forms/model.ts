@@ -173,17 +173,19 @@ export function covered(value: unknown, schema: JsonSchema): unknown {
 /** Whether a value is not shown as it is typed. */
 export const isPassword = ({ format }: JsonSchema): boolean => format === 'password';
 
+/** The schema of what has no name of its own in a value: a value of a map, or an item of a list. */
+const entryOf = ({ additionalProperties, items }: JsonSchema): JsonSchema | undefined => items ?? (typeof additionalProperties === 'object' ? additionalProperties : undefined);
+
 /** The schema of what is in a value: a field of an object, a value of a map, or an item of a list. */
-export function memberOf({ properties = {}, additionalProperties, items }: JsonSchema, key: string): JsonSchema | undefined {
-  if (Object.hasOwn(properties, key)) return properties[key];
-  return items ?? (typeof additionalProperties === 'object' ? additionalProperties : undefined);
+export function memberOf(schema: JsonSchema, key: string): JsonSchema | undefined {
+  const { properties = {} } = schema;
+  return Object.hasOwn(properties, key) ? properties[key] : entryOf(schema);
 }
 
 /** Whether a value has a password in it, or is one. */
 export function hasPassword(schema: JsonSchema): boolean {
-  const { properties = {}, additionalProperties, items } = schema;
-  const inner = [...Object.values(properties), ...(items ? [items] : []), ...(typeof additionalProperties === 'object' ? [additionalProperties] : [])];
-  return isPassword(schema) || inner.some(hasPassword);
+  const inner = [...Object.values(schema.properties ?? {}), entryOf(schema)];
+  return isPassword(schema) || inner.some((one) => one !== undefined && hasPassword(one));
 }
 
 /** Every field of a form, groups and their members alike. */

@@ -1,6 +1,6 @@
 //! Computes the statuses of Modules and Reconcilers, without I/O. The control loop writes them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use pintle_api::{self as api, ModuleStatus, ModuleUser, ReconcilerStatus, RootCounts};
@@ -28,18 +28,16 @@ fn apply_the_role(object: &api::Reconciler) -> String {
     format!("apply the guest's role: pintle rbac {modules}{deletions} | kubectl apply -f -")
 }
 
-/// The status of a Module. `users` are the Reconcilers and Views that use it, and `past_users` those of them that have it in their history
-/// alone.
+/// The status of a Module. `users` are the Reconcilers and Views that use it, each with whether it has it in its history alone.
 pub(crate) fn of_module(
     object: &api::Module,
     progress: Option<&Progress>,
-    users: &BTreeSet<ModuleUser>,
-    past_users: &BTreeSet<ModuleUser>,
+    users: &BTreeMap<ModuleUser, bool>,
     now: Timestamp,
 ) -> ModuleStatus {
     let before = object.status.clone().unwrap_or_default();
     let generation = object.metadata.generation;
-    let used_by: Vec<String> = users.iter().map(ToString::to_string).collect();
+    let used_by: Vec<String> = users.keys().map(ToString::to_string).collect();
     let mut status = ModuleStatus { observed_generation: generation, used_by, ..ModuleStatus::default() };
     // How many steps were completed, and why the next one was not.
     let (taken, failure) = match progress {
@@ -79,12 +77,10 @@ pub(crate) fn of_module(
     };
     let mut steps: Vec<GuestCondition> = STEPS.iter().enumerate().map(step).collect();
     if object.metadata.deletion_timestamp.is_some()
-        && let Some(first) = users.first()
+        && let Some(first) = users.keys().next()
     {
-        let message = format!(
-            "the Module goes when no Reconciler or View uses it any more: {}",
-            way_out(users, past_users)
-        );
+        let message =
+            format!("the Module goes when no Reconciler or View uses it any more: {}", way_out(users));
         // Reconcilers come first.
         let reason = match first {
             ModuleUser::Reconciler(_) => reasons::USED_BY_RECONCILER,
@@ -101,9 +97,10 @@ pub(crate) fn of_module(
 }
 
 /// What frees a Module.
-fn way_out(users: &BTreeSet<ModuleUser>, past_users: &BTreeSet<ModuleUser>) -> String {
-    let present: Vec<String> = users.difference(past_users).map(ToString::to_string).collect();
-    let past: Vec<String> = past_users.iter().map(ToString::to_string).collect();
+fn way_out(users: &BTreeMap<ModuleUser, bool>) -> String {
+    let named = |past: bool| users.iter().filter(move |(_, is_past)| **is_past == past);
+    let [present, past] =
+        [false, true].map(|past| Vec::from_iter(named(past).map(|(user, _)| user.to_string())));
     let swap = format!("swap {} to another module", present.join(", "));
     let forget = format!(
         "let the history of {} forget it: kubectl patch reconciler {} --subresource=status --type=merge \

@@ -16,8 +16,7 @@ fn object(status: Option<ModuleStatus>) -> api::Module {
 }
 
 fn of(status: Option<ModuleStatus>, progress: Progress) -> ModuleStatus {
-    let nobody = BTreeSet::new();
-    of_module(&object(status), Some(&progress), &nobody, &nobody, Timestamp::UNIX_EPOCH)
+    of_module(&object(status), Some(&progress), &BTreeMap::new(), Timestamp::UNIX_EPOCH)
 }
 
 fn checked() -> Progress {
@@ -76,12 +75,13 @@ fn a_failure_stands_at_the_step_that_it_is_about() {
 #[test]
 fn a_module_that_is_to_go_says_who_uses_it_whatever_their_kind() {
     let mut going = object(None);
-    let [b, c] = ["b", "c"].map(|name| ModuleUser::Reconciler(name.into()));
-    let users = BTreeSet::from([ModuleUser::View("a".into()), b, c.clone()]);
-    let past = BTreeSet::from([c]);
-    let of = |object: &api::Module, users: &BTreeSet<ModuleUser>| {
-        let past: BTreeSet<ModuleUser> = users.intersection(&past).cloned().collect();
-        of_module(object, Some(&checked()), users, &past, Timestamp::UNIX_EPOCH)
+    let view = BTreeMap::from([(ModuleUser::View("a".into()), false)]);
+    let present = BTreeMap::from([(ModuleUser::Reconciler("b".into()), false)]);
+    let past = BTreeMap::from([(ModuleUser::Reconciler("c".into()), true)]);
+    let users: BTreeMap<ModuleUser, bool> =
+        [view.clone(), present, past.clone()].into_iter().flatten().collect();
+    let of = |object: &api::Module, users: &BTreeMap<ModuleUser, bool>| {
+        of_module(object, Some(&checked()), users, Timestamp::UNIX_EPOCH)
     };
     let status = of(&going, &users);
     assert_eq!(status.used_by, ["b", "c", "view/a"]);
@@ -99,9 +99,9 @@ fn a_module_that_is_to_go_says_who_uses_it_whatever_their_kind() {
                   -p '{\"status\":{\"history\":null}}'";
     assert_eq!(message(&status), format!("{goes}swap b, view/a to another module; {forget}"));
     assert_eq!(message(&of(&going, &past)), format!("{goes}{forget}"), "a swap does not free it");
-    let of_a_view = of(&going, &BTreeSet::from([ModuleUser::View("a".into())]));
+    let of_a_view = of(&going, &view);
     assert_eq!(said(&of_a_view, "InUse"), "True UsedByView");
-    assert_eq!(said(&of(&going, &BTreeSet::new()), "InUse"), "");
+    assert_eq!(said(&of(&going, &BTreeMap::new()), "InUse"), "");
 }
 
 fn roots_ready_of(roots: RootCounts, failing: &[(&str, &str, &str)]) -> (ConditionStatus, String, String) {

@@ -248,7 +248,7 @@ pub(super) fn reconciler_status(
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settled {
     version: Option<String>,
-    users: BTreeMap<ModuleUser, bool>,
+    users: BTreeMap<ModuleUser, Vec<usize>>,
     in_use: Option<bool>,
     progress: String,
 }
@@ -257,7 +257,7 @@ impl Settled {
     fn of(
         object: &api::Module,
         progress: Option<&Progress>,
-        users: &BTreeMap<ModuleUser, bool>,
+        users: &BTreeMap<ModuleUser, Vec<usize>>,
         in_use: Option<bool>,
     ) -> Self {
         let progress = match progress {

@@ -105,6 +105,16 @@ test('the rules of a union are read as CRDs write them, in a list too; others ch
   }
 });
 
+test('the rules of a group are read once, however often it is drawn', () => {
+  let reads = 0;
+  const rule = { get rule() { reads += 1; return "self.type == 'A' ? has(self.a) : !has(self.a)"; } };
+  const items: JsonSchema = { type: 'object', properties: { a: { type: 'string' }, type: { type: 'string' } }, 'x-kubernetes-validations': [rule] };
+  const [field] = fieldsOf({ properties: { spec: { type: 'object', properties: { list: { type: 'array', items } } } } });
+  assert.ok(field);
+  const keys = [0, 1, 2].map((at) => itemOf(field, at, {}).fields.map(({ key }) => key));
+  assert.deepEqual([keys, reads], [[['type'], ['type'], ['type']], 1]);
+});
+
 test('a form has a place for what is wrong with its fields, and says so of nothing else', () => {
   const items: JsonSchema = { type: 'object', properties: { key: { type: 'string' } } };
   const properties: Record<string, JsonSchema> = { group: { type: 'object', properties: { name: { type: 'string' } } }, list: { type: 'array', items }, chips: { type: 'array', items: { type: 'string' } }, size: { type: 'integer' } };

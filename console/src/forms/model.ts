@@ -114,7 +114,8 @@ function fieldOf(key: string, schema: JsonSchema, path: Path, required: boolean,
 /** The members of a group. */
 export function membersOf(group: JsonSchema, path: Path, depth: number): FieldNode[] {
   const { properties = {}, required = [] } = group;
-  const fields = Object.entries(properties).map(([key, schema]) => ({ ...fieldOf(key, schema, [...path, key], required.includes(key), depth), arms: armsOf(key, group) }));
+  const arms = armsOf(group);
+  const fields = Object.entries(properties).map(([key, schema]) => ({ ...fieldOf(key, schema, [...path, key], required.includes(key), depth), arms: arms.filter(({ field }) => field === key) }));
   // What must be given comes first, in the order in which the schema says so: it is the one order that the API server keeps. It sorts the
   // properties themselves by name.
   return [...fields.filter(({ required }) => required).sort((one, other) => required.indexOf(one.key) - required.indexOf(other.key)), ...fields.filter(({ required }) => !required)];
@@ -172,17 +173,19 @@ export function covered(value: unknown, schema: JsonSchema): unknown {
 /** Whether a value is not shown as it is typed. */
 export const isPassword = ({ format }: JsonSchema): boolean => format === 'password';
 
+/** The schema of what has no name of its own in a value: a value of a map, or an item of a list. */
+const entryOf = ({ additionalProperties, items }: JsonSchema): JsonSchema | undefined => items ?? (typeof additionalProperties === 'object' ? additionalProperties : undefined);
+
 /** The schema of what is in a value: a field of an object, a value of a map, or an item of a list. */
-export function memberOf({ properties = {}, additionalProperties, items }: JsonSchema, key: string): JsonSchema | undefined {
-  if (Object.hasOwn(properties, key)) return properties[key];
-  return items ?? (typeof additionalProperties === 'object' ? additionalProperties : undefined);
+export function memberOf(schema: JsonSchema, key: string): JsonSchema | undefined {
+  const { properties = {} } = schema;
+  return Object.hasOwn(properties, key) ? properties[key] : entryOf(schema);
 }
 
 /** Whether a value has a password in it, or is one. */
 export function hasPassword(schema: JsonSchema): boolean {
-  const { properties = {}, additionalProperties, items } = schema;
-  const inner = [...Object.values(properties), ...(items ? [items] : []), ...(typeof additionalProperties === 'object' ? [additionalProperties] : [])];
-  return isPassword(schema) || inner.some(hasPassword);
+  const inner = [...Object.values(schema.properties ?? {}), entryOf(schema)];
+  return isPassword(schema) || inner.some((one) => one !== undefined && hasPassword(one));
 }
 
 /** Every field of a form, groups and their members alike. */

@@ -5,6 +5,7 @@ import { get, type Path } from './path';
 
 /** What holds between a field and one value of the field beside it that chooses. */
 export interface Arm {
+  field: string;
   chooser: string;
   value: string;
   /** What holds where nothing is chosen. */
@@ -32,17 +33,26 @@ const RULES = ([
 /** A rule without its spaces, but for those of its texts. */
 const dense = (rule: string): string => rule.replace(/(["'])(?:\\.|(?!\1).)*\1|\s+/g, (part) => part.trim());
 
-/** The arms of a member of a group: those of the group's rules, and that its description begins with a value of an enum beside it, as in
+const cache = new WeakMap<JsonSchema, Arm[]>();
+
+/** The arms of a group. They are read once: the form of a list draws the group of its items for each of them. */
+export function armsOf(group: JsonSchema): Arm[] {
+  const arms = cache.get(group) ?? read(group);
+  cache.set(group, arms);
+  return arms;
+}
+
+/** The arms of the group's rules, and that the description of a member begins with a value of an enum beside it, as in
  * `S3: the bucket's name`. */
-export function armsOf(member: string, { properties = {}, 'x-kubernetes-validations': rules = [] }: JsonSchema): Arm[] {
-  const description = properties[member]?.description ?? '';
-  const arms = rules.flatMap(({ rule }) => RULES.flatMap(({ pattern, says }) => {
-    const { chooser = '', value = '', field } = pattern.exec(dense(rule))?.groups ?? {};
-    return field === member && Object.hasOwn(properties, chooser) ? [{ chooser, value, fallback: properties[chooser]?.default, ...says }] : [];
+function read({ properties = {}, 'x-kubernetes-validations': rules = [] }: JsonSchema): Arm[] {
+  const members = Object.entries(properties);
+  const byRule = rules.map(({ rule }) => dense(rule)).flatMap((rule) => RULES.flatMap(({ pattern, says }) => {
+    const { field, chooser = '', value = '' } = pattern.exec(rule)?.groups ?? {};
+    return field !== undefined && Object.hasOwn(properties, chooser) ? [{ field, chooser, value, fallback: properties[chooser]?.default, ...says }] : [];
   }));
-  const words = Object.entries(properties).flatMap(([chooser, { enum: values = [], default: fallback }]) => values.flatMap((value) =>
-    (typeof value === 'string' && value !== '' && chooser !== member && description.startsWith(`${value}: `) ? [{ chooser, value, fallback, only: true, needed: false }] : [])));
-  return [...arms, ...words];
+  const byWord = members.flatMap(([field, { description = '' }]) => members.flatMap(([chooser, { enum: values = [], default: fallback }]) => values.flatMap((value) =>
+    (typeof value === 'string' && value !== '' && chooser !== field && description.startsWith(`${value}: `) ? [{ field, chooser, value, fallback, only: true, needed: false }] : []))));
+  return [...byRule, ...byWord];
 }
 
 /** Whether the chooser of an arm has its value. */

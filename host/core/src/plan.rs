@@ -23,7 +23,7 @@ pub use documents::{
 pub use explain::{Explained, explain, join};
 pub use marks::Marks;
 pub use mask::{Instead, Mask};
-pub use root::{Live, POD_COUNTS, Render, changes_of, planned, sources, verdict_of};
+pub use root::{Live, POD_COUNTS, Render, changes_of, fails_now, planned, sources, verdict_of};
 use shown::is_secret;
 pub use shown::{TIME, plain};
 pub use summary::Tally;

@@ -149,7 +149,31 @@ pub const EXCEPTABLE: [&str; 16] = [
 ];
 
 words! {
-    /// What a pass says of its root: what it waits for, and what the API server answered.
+    /// What a pass says of its root that does not fail: something is still to come, or somebody has suspended the work.
+    pub const WAITS;
+
+    /// A child waits for an object that its pod template refers to, or for one of its name to be gone.
+    pub const CHILD_HELD: &str = "ChildHeld";
+    /// A child is not ready yet, or has failed.
+    pub const CHILD_NOT_READY: &str = "ChildNotReady";
+    /// The object is being deleted.
+    pub const DELETING: &str = "Deleting";
+    /// Pods go one at a time, and the replacement of the one before is not ready.
+    pub const EVICTION_WAITING: &str = "EvictionWaiting";
+    /// The children are being applied, or the objects of a Reconciler are not all listed yet.
+    pub const PROGRESSING: &str = "Progressing";
+    /// An object that is no longer wanted is still there.
+    pub const PRUNING: &str = "Pruning";
+    /// A stage waits for children of the stages before it.
+    pub const STAGE_WAITING: &str = "StageWaiting";
+    /// The work is suspended by somebody.
+    pub const SUSPENDED: &str = "Suspended";
+    /// The root is slowed, because it kept being changed without getting anywhere.
+    pub const THROTTLED: &str = "Throttled";
+}
+
+words! {
+    /// What else a pass says of its root: what fails, and what the API server answered.
     pub const PASS;
 
     /// The account may not read what the guest observes or asks to see.
@@ -162,16 +186,10 @@ words! {
     pub const API_ERROR: &str = "ApiError";
     /// The API server could not read an object.
     pub const BAD_REQUEST: &str = "BadRequest";
-    /// A child waits for an object that its pod template refers to, or for one of its name to be gone.
-    pub const CHILD_HELD: &str = "ChildHeld";
-    /// A child is not ready yet, or has failed.
-    pub const CHILD_NOT_READY: &str = "ChildNotReady";
     /// A child is refused for a reason that is no word which a condition can have.
     pub const CHILD_REFUSED: &str = "ChildRefused";
     /// What is to be written has changed meanwhile, or depends on other objects.
     pub const CONFLICT: &str = "Conflict";
-    /// The object is being deleted.
-    pub const DELETING: &str = "Deleting";
     /// The host gave a pass an outcome that does not answer its step.
     pub const DRIVER_ERROR: &str = "DriverError";
     /// The host's own code panicked while it called the guest or loaded the module.
@@ -180,8 +198,6 @@ words! {
     pub const EVICTION_BLOCKED: &str = "EvictionBlocked";
     /// The API server refuses an eviction.
     pub const EVICTION_REFUSED: &str = "EvictionRefused";
-    /// Pods go one at a time, and the replacement of the one before is not ready.
-    pub const EVICTION_WAITING: &str = "EvictionWaiting";
     /// A child or patch has a field that its kind does not have.
     pub const FIELD_UNDECLARED: &str = "FieldUndeclared";
     /// The host, or the account, lacks a right.
@@ -220,10 +236,6 @@ words! {
     pub const PATCH_TARGET_MISSING: &str = "PatchTargetMissing";
     /// A Pod does not fit the Pod Security level of its namespace.
     pub const POD_SECURITY: &str = "PodSecurity";
-    /// The children are being applied, or the objects of a Reconciler are not all listed yet.
-    pub const PROGRESSING: &str = "Progressing";
-    /// An object that is no longer wanted is still there.
-    pub const PRUNING: &str = "Pruning";
     /// A ResourceQuota of the namespace has no room for an object, or asks for fields that it lacks.
     pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
     /// The host could not write the request to the guest as JSON.
@@ -232,16 +244,10 @@ words! {
     pub const ROOT_TOO_LARGE: &str = "RootTooLarge";
     /// The field of the root that names the account is empty, or names none that can be.
     pub const SERVICE_ACCOUNT_INVALID: &str = "ServiceAccountInvalid";
-    /// A stage waits for children of the stages before it.
-    pub const STAGE_WAITING: &str = "StageWaiting";
     /// The API server does not take the guest's status.
     pub const STATUS_REFUSED: &str = "StatusRefused";
     /// Everything is as it should be.
     pub const SUCCEEDED: &str = "Succeeded";
-    /// The work is suspended by somebody.
-    pub const SUSPENDED: &str = "Suspended";
-    /// The root is slowed, because it kept being changed without getting anywhere.
-    pub const THROTTLED: &str = "Throttled";
     /// The API server asks to be left alone.
     pub const TOO_MANY_REQUESTS: &str = "TooManyRequests";
 }
@@ -397,7 +403,7 @@ mod tests {
     fn the_page_about_reasons_has_every_reason_and_condition_and_no_other() {
         let page = include_str!("../../../docs/reasons.md");
         let (reasons, conditions) = page.split_once("\n## Other conditions\n").unwrap();
-        let mut words = [CONTRACT, GATE, PASS, CONTROL, VIEWS].concat();
+        let mut words = [CONTRACT, GATE, WAITS, PASS, CONTROL, VIEWS].concat();
         words.sort_unstable();
         assert_eq!(words, listed(reasons));
         let mut words = CONDITIONS.to_vec();

@@ -1,6 +1,6 @@
 //! Computes the statuses of Modules and Reconcilers, without I/O. The control loop writes them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use pintle_api::{self as api, ModuleStatus, ModuleUser, ReconcilerStatus, RootCounts};
@@ -28,18 +28,17 @@ fn apply_the_role(object: &api::Reconciler) -> String {
     format!("apply the guest's role: pintle rbac {modules}{deletions} | kubectl apply -f -")
 }
 
-/// The status of a Module. `users` are the Reconcilers and Views that use it, and `past_users` those of them that have it in their history
-/// alone.
+/// The status of a Module. `users` are the Reconcilers and Views that use it, each with the places of its history that have it, if nothing
+/// else does.
 pub(crate) fn of_module(
     object: &api::Module,
     progress: Option<&Progress>,
-    users: &BTreeSet<ModuleUser>,
-    past_users: &BTreeSet<ModuleUser>,
+    users: &BTreeMap<ModuleUser, Vec<usize>>,
     now: Timestamp,
 ) -> ModuleStatus {
     let before = object.status.clone().unwrap_or_default();
     let generation = object.metadata.generation;
-    let used_by: Vec<String> = users.iter().map(ToString::to_string).collect();
+    let used_by: Vec<String> = users.keys().map(ToString::to_string).collect();
     let mut status = ModuleStatus { observed_generation: generation, used_by, ..ModuleStatus::default() };
     // How many steps were completed, and why the next one was not.
     let (taken, failure) = match progress {
@@ -79,11 +78,12 @@ pub(crate) fn of_module(
     };
     let mut steps: Vec<GuestCondition> = STEPS.iter().enumerate().map(step).collect();
     if object.metadata.deletion_timestamp.is_some()
-        && let Some(first) = users.first()
+        && let Some(first) = users.keys().next()
     {
+        let module = object.metadata.name.as_deref().unwrap_or_default();
         let message = format!(
             "the Module goes when no Reconciler or View uses it any more: {}",
-            way_out(users, past_users)
+            way_out(module, users)
         );
         // Reconcilers come first.
         let reason = match first {
@@ -100,24 +100,26 @@ pub(crate) fn of_module(
     status
 }
 
-/// What frees a Module.
-fn way_out(users: &BTreeSet<ModuleUser>, past_users: &BTreeSet<ModuleUser>) -> String {
-    let present: Vec<String> = users.difference(past_users).map(ToString::to_string).collect();
-    let past: Vec<String> = past_users.iter().map(ToString::to_string).collect();
-    let swap = format!("swap {} to another module", present.join(", "));
-    let forget = format!(
-        "let the history of {} forget it: kubectl patch reconciler {} --subresource=status --type=merge \
-         -p '{{\"status\":{{\"history\":null}}}}'",
-        past.join(", "),
-        past.join(" ")
-    );
-    if past.is_empty() {
-        swap
-    } else if present.is_empty() {
-        forget
-    } else {
-        format!("{swap}; {forget}")
-    }
+/// What frees a Module. A history is left as it is but for the places of the Module, if these have it still.
+fn way_out(module: &str, users: &BTreeMap<ModuleUser, Vec<usize>>) -> String {
+    let present = users.iter().filter(|(_, places)| places.is_empty()).map(|(user, _)| user.to_string());
+    let present = Vec::from_iter(present).join(", ");
+    let swap = (!present.is_empty()).then(|| format!("swap {present} to another module"));
+    let past = users.iter().filter(|(_, places)| !places.is_empty());
+    let forget = past.map(|(user, places)| {
+        let removal = |place: &usize| {
+            let path = format!("/status/history/{place}");
+            format!(
+                r#"{{"op":"test","path":"{path}/module","value":"{module}"}},{{"op":"remove","path":"{path}"}}"#
+            )
+        };
+        // The last one first: a removal moves what is behind it.
+        let patch = Vec::from_iter(places.iter().rev().map(removal)).join(",");
+        format!(
+            "let the history of {user} forget it: kubectl patch reconciler {user} --subresource=status --type=json -p '[{patch}]'"
+        )
+    });
+    Vec::from_iter(swap.into_iter().chain(forget)).join("; ")
 }
 
 fn found(status: &mut ModuleStatus, before: &ModuleStatus, facts: &Facts) {

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use futures::{StreamExt, stream};
+use futures::{StreamExt, TryStreamExt, stream};
 use pintle_api as api;
 use pintle_core::{
     Binding, Duty, KindInfo, SealingKey, StatusSchema,
@@ -218,13 +218,16 @@ async fn served(
     let patches = patches.filter(|kind| grants.allows_patch(kind));
     let evicts = (manifest.evictions && grants.allows_evictions()).then(|| Kind::new("v1", "Pod"));
     let all: BTreeSet<Kind> = children.chain(needs).chain(patches).chain(evicts).collect();
-    let mut kinds = BTreeMap::new();
-    for kind in all {
-        let found = reader.resource(&kind).await;
-        let found = found.map_err(|error| PreviewError::of(&format!("kind {kind}"), &error))?;
-        kinds.extend(found.map(|resource| (kind, resource.info())));
-    }
-    Ok(kinds)
+    let found: Vec<Option<(Kind, KindInfo)>> = stream::iter(all)
+        .map(|kind| async move {
+            let found = reader.resource(&kind).await;
+            let found = found.map_err(|error| PreviewError::of(&format!("kind {kind}"), &error))?;
+            Ok::<_, PreviewError>(found.map(|resource| (kind, resource.info())))
+        })
+        .buffered(KINDS_AT_ONCE)
+        .try_collect()
+        .await?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// The schemas of Kubernetes, and those of these kinds whose CRDs the user may read.

@@ -48,9 +48,8 @@ pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
     let before = seen(plane)?;
 
     let mark = real.mark();
-    let crds = repository().join(CHART).join("crds");
-    let crds = crds.to_str().context("the repository's path is not UTF-8")?;
-    plane.run_kubectl(&["apply", "--server-side", "--force-conflicts", "--filename", crds], None)?;
+    let crds = helm(&["show", "crds", CHART])?;
+    plane.run_kubectl(&["apply", "--server-side", "--force-conflicts", "--filename", "-"], Some(&crds))?;
     let upgrade = [&install[..], &["--set=operator.replicas=3,gateway.enabled=true"]].concat();
     for change in [&upgrade[..], &["rollback", "pintle", "--wait", "--timeout=3m"]] {
         helm(change)?;

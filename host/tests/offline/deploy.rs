@@ -223,6 +223,17 @@ fn the_crds_are_those_of_the_types() {
     let mut types = api::crds();
     types.sort_by_key(|crd| name(crd).to_owned());
     assert!(crds_of("install.yaml") == types, "deploy/install.yaml is stale; run: cargo xtask gen");
+    // What `helm show crds` prints, for kubectl.
+    let shown: Vec<String> = files(&repository().join(CHART).join("crds"))
+        .iter()
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    let shown = documents::parse("the CRDs of the chart", &shown.join("\n"))
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert!(
+        shown.into_iter().map(|document| document.value).eq(types),
+        "the chart's CRDs are stale; run: cargo xtask gen"
+    );
     let mut guests: Vec<Value> =
         GUESTS.iter().flat_map(|guest| objects(&repository().join(guest.folder).join("crd.yaml"))).collect();
     guests.sort_by_key(|crd| name(crd).to_owned());
@@ -255,13 +266,12 @@ fn the_chart_installs_the_image_of_this_version() {
 
 #[test]
 fn every_value_of_the_chart_has_a_schema_and_is_set_where_the_tests_look() {
-    // Helm adds `global` where the chart is part of another one.
-    let keys = |value: &Value| -> BTreeSet<String> {
-        value.as_object().unwrap().keys().filter(|key| *key != "global").cloned().collect()
-    };
+    let keys = |value: &Value| -> BTreeSet<String> { value.as_object().unwrap().keys().cloned().collect() };
     let (values, every) = (of_chart("values.yaml"), of_chart("ci/every-values.yaml"));
     let schema = of_chart("values.schema.json");
-    assert_eq!(keys(&values), keys(&schema["properties"]));
+    // What another chart may set that has this one in it.
+    let of_parent = BTreeSet::from(["global".to_owned(), "enabled".to_owned()]);
+    assert_eq!(keys(&values), &keys(&schema["properties"]) - &of_parent);
     assert_eq!(keys(&values), keys(&every));
     for (part, schema) in schema["properties"].as_object().unwrap() {
         if values[part].is_object() {
@@ -272,9 +282,12 @@ fn every_value_of_the_chart_has_a_schema_and_is_set_where_the_tests_look() {
 }
 
 #[test]
-fn the_chart_knows_no_namespace_but_that_of_its_release() {
+fn nothing_is_left_of_the_namespace_and_the_values_that_others_replace() {
     let chart = fs::read_to_string(repository().join("host/tests/offline/deploy/chart.yaml")).unwrap();
-    assert!(!chart.contains("pintle-system"));
+    // Helm merges maps: a label that is left would keep out the Prometheus that is named instead.
+    for left in ["pintle-system", "metrics: enabled", "runbook_url: docs/"] {
+        assert!(!chart.contains(left), "{left}");
+    }
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn of_guests() -> anyhow::Result<Vec<File>> {
     Ok(files)
 }
 
-/// The CRDs of Pintle, as the chart has them.
+/// The CRDs of Pintle, as the chart has them. `helm show crds` prints one after another, and nothing between them.
 fn crds() -> anyhow::Result<Vec<File>> {
     let mut files = Vec::new();
     for crd in pintle_api::crds() {
@@ -84,7 +84,7 @@ fn crds() -> anyhow::Result<Vec<File>> {
         // As `pintle crds` prints it: a long line stays one.
         let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
         let text = serde_saphyr::to_string_with_options(&crd, options)?;
-        files.push((format!("{CHART}/crds/{name}.yaml"), text));
+        files.push((format!("{CHART}/crds/{name}.yaml"), format!("---\n{text}")));
     }
     Ok(files)
 }

@@ -32,7 +32,11 @@ const WITH: [(&str, &[&str]); 3] = [
     (
         "# The chart in another namespace, with every value of deploy/chart/pintle/ci/every-values.yaml. Rendered by `cargo xtask gen`; do not edit.
 ",
-        &["--namespace=tools", "--api-versions=monitoring.coreos.com/v1", EVERY],
+        &[
+            "--namespace=tools",
+            "--api-versions=monitoring.coreos.com/v1/ServiceMonitor,monitoring.coreos.com/v1/PrometheusRule",
+            EVERY,
+        ],
     ),
 ];
 

@@ -92,6 +92,8 @@ metadata:
   namespace: {{ .root.Release.Namespace }}
 spec:
   maxUnavailable: 1
+  # Hosts that wait for their CRDs or their certificate hold up no drain.
+  unhealthyPodEvictionPolicy: AlwaysAllow
   selector:
     matchLabels:
       {{- include "pintle.labels" . | nindent 6 }}
@@ -99,8 +101,10 @@ spec:
 
 {{- define "pintle.metricsIngress" -}}
 - from:
+    {{- range .Values.networkPolicy.metricsFrom }}
     - namespaceSelector:
-        {{- toYaml .Values.networkPolicy.metricsFrom | nindent 8 }}
+        {{- toYaml . | nindent 8 }}
+    {{- end }}
   ports:
     - {protocol: TCP, port: 8080}
 {{- end }}

@@ -42,21 +42,8 @@ const REFUSALS: [&str; 15] = [
     "InternalError",
 ];
 
-/// The reasons with which a root is not ready and does not fail: something is still to come, or somebody has suspended the work.
-const WAITS: [&str; 9] = [
-    reasons::CHILD_HELD,
-    reasons::CHILD_NOT_READY,
-    reasons::DELETING,
-    reasons::EVICTION_WAITING,
-    reasons::PROGRESSING,
-    reasons::PRUNING,
-    reasons::STAGE_WAITING,
-    reasons::SUSPENDED,
-    reasons::THROTTLED,
-];
-
 /// The kinds of workloads that keep their Pods when their Pod template changes.
-const KEEPS_PODS: [&str; 3] = ["Job", "ReplicaSet", "ReplicationController"];
+const KINDS_WITHOUT_ROLLOUT: [&str; 3] = ["Job", "ReplicaSet", "ReplicationController"];
 
 /// The objects in which there may be what nobody is to read, besides what the guest was shown: the children and patches of an answer, and
 /// what is there of them.
@@ -86,6 +73,7 @@ pub fn planned(
     render: Render<'_>,
 ) -> PlannedRoot {
     let (mut children, patches) = changes_of(binding, previewed, live, mask, render);
+    let conditions = root.get("status").map(status_conditions).unwrap_or_default();
     keep_while_refused(&mut children);
     for (reference, error) in &previewed.unread {
         unknown.push(Unknown { what: reference.to_string(), why: error.to_string() });
@@ -107,10 +95,10 @@ pub fn planned(
         root: RootRef::of(root),
         verdict: Verdict::Unchanged,
         failure: previewed.failure.clone().map(Into::into),
-        fails_now: fails_now(root),
+        fails_now: fails_now(&conditions),
         has_answer: previewed.answer.is_some(),
         unknown,
-        standing_refusals: standing(root),
+        standing_refusals: standing(&conditions),
         note: previewed.idle.clone(),
         children,
         patches,
@@ -246,7 +234,7 @@ fn change(
             if change.fields.is_empty() {
                 change.fields.push(taken_back(live, sent, entry));
             }
-            if !KEEPS_PODS.contains(&reference.kind.as_str())
+            if !KINDS_WITHOUT_ROLLOUT.contains(&reference.kind.as_str())
                 && change.fields.iter().any(|field| field.path.starts_with("spec.template."))
             {
                 change.pods = whole.map_or(0, pods);
@@ -345,22 +333,22 @@ fn conflict(planned: &PlannedRoot) -> Option<Problem> {
     Some(Problem { reason: reason.into(), message: found.why.clone().unwrap_or_default(), path: None })
 }
 
-fn ready(root: &Value) -> Option<Condition> {
-    let conditions = root.get("status").map(status_conditions).unwrap_or_default();
-    conditions.into_iter().find(|condition| condition.r#type == conditions::READY)
+fn ready(conditions: &[Condition]) -> Option<&Condition> {
+    conditions.iter().find(|condition| condition.r#type == conditions::READY)
 }
 
-fn standing(root: &Value) -> Vec<Standing> {
-    let ready = ready(root).filter(|ready| ready.status != ConditionStatus::True);
+fn standing(conditions: &[Condition]) -> Vec<Standing> {
+    let ready = ready(conditions).filter(|ready| ready.status != ConditionStatus::True);
     let refused = ready.filter(|ready| REFUSALS.contains(&ready.reason.as_str()));
-    refused.into_iter().map(|ready| Standing { reason: ready.reason, message: ready.message }).collect()
+    let standing =
+        |ready: &Condition| Standing { reason: ready.reason.clone(), message: ready.message.clone() };
+    refused.map(standing).into_iter().collect()
 }
 
-/// Whether a root fails now, for whatever reason, as the operator counts it. Ready also repeats a condition of the guest, which is no
-/// failure.
-fn fails_now(root: &Value) -> Option<bool> {
-    let ready = ready(root)?;
-    let conditions = root.get("status").map(status_conditions).unwrap_or_default();
+/// Whether a root with these conditions fails now, for whatever reason, as the operator counts it. Ready also repeats a condition of the
+/// guest, which is no failure.
+pub fn fails_now(conditions: &[Condition]) -> Option<bool> {
+    let ready = ready(conditions)?;
     let (host, guest): (Vec<&Condition>, Vec<&Condition>) = conditions
         .iter()
         .partition(|condition| conditions::HOST_CONDITIONS.contains(&condition.r#type.as_str()));
@@ -374,7 +362,7 @@ fn fails_now(root: &Value) -> Option<bool> {
             conditions::STALLED => condition.status == ConditionStatus::True,
             _ => false,
         };
-        says_why && !WAITS.contains(&condition.reason.as_str())
+        says_why && !reasons::WAITS.contains(&condition.reason.as_str())
     });
     Some(fails)
 }
@@ -405,7 +393,8 @@ mod tests {
                 .iter()
                 .map(|(name, status, reason)| json!({"type": name, "status": status, "reason": reason}))
                 .collect();
-            assert_eq!(fails_now(&json!({"status": {"conditions": list}})), fails, "{conditions:?}");
+            let parsed = status_conditions(&json!({"conditions": list}));
+            assert_eq!(fails_now(&parsed), fails, "{conditions:?}");
         }
     }
 

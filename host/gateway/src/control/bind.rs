@@ -24,7 +24,8 @@ use crate::show::InForce;
 /// within that.
 const CONTRADICTED_AFTER: SignedDuration = SignedDuration::from_secs(30);
 
-/// The minor version of Kubernetes 1 that has constrained impersonation (KEP-5284) by default.
+/// The minor version of Kubernetes 1 that has constrained impersonation (KEP-5284) by default. 1.35 has it behind a feature gate of alpha,
+/// of which only the metrics of the API server tell.
 const IMPERSONATES_SINCE: u32 = 36;
 
 /// What the decision is made from.
@@ -330,8 +331,8 @@ pub(crate) fn too_old(major: &str, minor: &str) -> Option<String> {
 fn can_act_as_caller(world: &World, spec: &ViewSpec) -> Result<(), Failure> {
     let Some(version) = world.too_old.as_ref().filter(|_| acts_as_caller(spec)) else { return Ok(()) };
     let message = format!(
-        "under ViewAndBacking the gateway asks as the caller, by constrained impersonation, and Kubernetes {version} has none: \
-         upgrade to 1.{IMPERSONATES_SINCE}, or set access View, where rights on the view are enough"
+        "under ViewAndBacking the gateway asks as the caller, by constrained impersonation, which Kubernetes {version} does not have \
+         by default: upgrade to 1.{IMPERSONATES_SINCE}, or set access View, where rights on the view are enough"
     );
     Err(Failure::terminal(reasons::IMPERSONATION_UNAVAILABLE, message).at("spec.access"))
 }

@@ -248,8 +248,7 @@ pub(super) fn reconciler_status(
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settled {
     version: Option<String>,
-    users: BTreeSet<ModuleUser>,
-    past_users: BTreeSet<ModuleUser>,
+    users: BTreeMap<ModuleUser, Vec<usize>>,
     in_use: Option<bool>,
     progress: String,
 }
@@ -258,8 +257,7 @@ impl Settled {
     fn of(
         object: &api::Module,
         progress: Option<&Progress>,
-        users: &BTreeSet<ModuleUser>,
-        past_users: &BTreeSet<ModuleUser>,
+        users: &BTreeMap<ModuleUser, Vec<usize>>,
         in_use: Option<bool>,
     ) -> Self {
         let progress = match progress {
@@ -270,13 +268,7 @@ impl Settled {
             Some(Progress::Loading) => "Loading".into(),
             None => String::new(),
         };
-        Self {
-            version: object.metadata.resource_version.clone(),
-            users: users.clone(),
-            past_users: past_users.clone(),
-            in_use,
-            progress,
-        }
+        Self { version: object.metadata.resource_version.clone(), users: users.clone(), in_use, progress }
     }
 }
 
@@ -296,16 +288,15 @@ fn due_modules(shared: &Shared, memory: &mut Loop) -> Vec<PendingWrite> {
     let mut due = Vec::new();
     for (name, object) in &state.own.modules {
         let of_module = users.of_module(name, object);
-        let past_users = users.past_of_module(name);
         let in_use = users.is_in_use(&of_module);
         let load = state.loads.get(name);
         let load = load.filter(|load| object.metadata.uid.as_deref() == Some(load.uid.as_str()));
         let progress = load.map(|load| &load.progress);
-        let now = Settled::of(object, progress, &of_module, &past_users, in_use);
+        let now = Settled::of(object, progress, &of_module, in_use);
         if memory.settled.get(name) == Some(&now) {
             continue;
         }
-        let status = own_status::of_module(object, progress, &of_module, &past_users, clock::now());
+        let status = own_status::of_module(object, progress, &of_module, clock::now());
         let status = (object.status.as_ref() != Some(&status)).then_some(status);
         let finalizers = finalizers(object, in_use);
         if status.is_none() && finalizers.is_none() {

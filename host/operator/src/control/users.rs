@@ -12,10 +12,8 @@ use crate::state::OwnObjects;
 /// Who uses which Module.
 #[derive(Debug)]
 pub(super) struct Users {
-    /// By the name of the Module.
-    of: BTreeMap<String, BTreeSet<ModuleUser>>,
-    /// Those of them that have it in their history alone.
-    past: BTreeMap<String, BTreeSet<ModuleUser>>,
+    /// By the name of the Module, each with the places of its history that have the Module, if nothing else of it does.
+    of: BTreeMap<String, BTreeMap<ModuleUser, Vec<usize>>>,
     /// The Modules that Reconcilers want or have in force: their guests are called here. Those of a history are not.
     current: BTreeSet<String>,
     /// Whether the Views are known. Until then, nobody stops to use anything.
@@ -26,34 +24,32 @@ impl Users {
     /// The Reconcilers that want a Module, have it in force or in their history, and the Views. What is in force here may be ahead of the
     /// status that says so: until that is written, a host that starts still works with what the status names.
     pub(super) fn of(own: &OwnObjects, in_force: &BTreeMap<String, api::ActiveModule>) -> Self {
-        let mut of: BTreeMap<String, BTreeSet<ModuleUser>> = BTreeMap::new();
+        let mut of: BTreeMap<String, BTreeMap<ModuleUser, Vec<usize>>> = BTreeMap::new();
+        for (name, object) in &own.reconcilers {
+            for (place, module) in object.modules_before().enumerate() {
+                let users = of.entry(module.to_owned()).or_default();
+                users.entry(ModuleUser::Reconciler(name.clone())).or_default().push(place);
+            }
+        }
         let said = own
             .reconcilers
             .iter()
             .flat_map(|(name, object)| object.modules().into_iter().map(move |module| (module, name)));
         let in_force = in_force.iter().map(|(name, active)| (active.module.as_str(), name));
         let mut current = BTreeSet::new();
+        // These replace what a history says.
         for (module, name) in said.chain(in_force) {
             current.insert(module.to_owned());
-            of.entry(module.to_owned()).or_default().insert(ModuleUser::Reconciler(name.clone()));
-        }
-        let mut past: BTreeMap<String, BTreeSet<ModuleUser>> = BTreeMap::new();
-        for (name, object) in &own.reconcilers {
-            for module in object.modules_before() {
-                let user = ModuleUser::Reconciler(name.clone());
-                if of.entry(module.to_owned()).or_default().insert(user.clone()) {
-                    past.entry(module.to_owned()).or_default().insert(user);
-                }
-            }
+            of.entry(module.to_owned()).or_default().insert(ModuleUser::Reconciler(name.clone()), Vec::new());
         }
         let views = own.views();
         let views_known = views.is_some();
         for (name, modules) in views.into_iter().flatten() {
             for module in modules {
-                of.entry(module.clone()).or_default().insert(ModuleUser::View(name.clone()));
+                of.entry(module.clone()).or_default().insert(ModuleUser::View(name.clone()), Vec::new());
             }
         }
-        Self { of, past, current, views_known }
+        Self { of, current, views_known }
     }
 
     /// Whether somebody uses a Module.
@@ -66,24 +62,22 @@ impl Users {
         self.current.contains(module)
     }
 
-    /// Who uses a Module. While the Views are not known, those that its status names still do.
-    pub(super) fn of_module(&self, name: &str, object: &api::Module) -> BTreeSet<ModuleUser> {
+    /// Who uses a Module, each with the places of its history that have it, if nothing else does. While the Views are not known, those
+    /// that its status names still do.
+    pub(super) fn of_module(&self, name: &str, object: &api::Module) -> BTreeMap<ModuleUser, Vec<usize>> {
         let mut users = self.of.get(name).cloned().unwrap_or_default();
         if !self.views_known {
             let before = object.status.iter().flat_map(|status| &status.used_by);
             let before = before.map(|user| ModuleUser::from(user.as_str()));
-            users.extend(before.filter(|user| matches!(user, ModuleUser::View(_))));
+            users.extend(
+                before.filter(|user| matches!(user, ModuleUser::View(_))).map(|user| (user, Vec::new())),
+            );
         }
         users
     }
 
-    /// Those of its users that have a Module in their history alone.
-    pub(super) fn past_of_module(&self, name: &str) -> BTreeSet<ModuleUser> {
-        self.past.get(name).cloned().unwrap_or_default()
-    }
-
     /// Whether a Module with these users is in use; none while that is not known.
-    pub(super) fn is_in_use(&self, users: &BTreeSet<ModuleUser>) -> Option<bool> {
+    pub(super) fn is_in_use(&self, users: &BTreeMap<ModuleUser, Vec<usize>>) -> Option<bool> {
         match users.is_empty() {
             false => Some(true),
             true => self.views_known.then_some(false),
@@ -129,8 +123,8 @@ mod tests {
         }
     }
 
-    fn names(users: &BTreeSet<ModuleUser>) -> Vec<String> {
-        users.iter().map(ToString::to_string).collect()
+    fn names(users: &BTreeMap<ModuleUser, Vec<usize>>) -> Vec<String> {
+        users.keys().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -165,13 +159,15 @@ mod tests {
     #[test]
     fn a_module_of_a_history_is_in_use_and_is_not_called() {
         let mut own = own(true, true);
-        let before = api::ActiveModule { module: "before".into(), ..api::ActiveModule::default() };
-        let status = api::ReconcilerStatus { history: vec![before], ..Default::default() };
+        let before = ["before", "m", "before"]
+            .map(|module| api::ActiveModule { module: module.into(), ..api::ActiveModule::default() });
+        let status = api::ReconcilerStatus { history: before.into(), ..Default::default() };
         own.reconcilers.get_mut("r").expect("it is there").status = Some(status);
         let users = Users::of(&own, &BTreeMap::new());
-        assert_eq!(names(&users.of_module("before", &module(&[]))), ["r"]);
-        assert_eq!(names(&users.past_of_module("before")), ["r"]);
-        assert!(users.past_of_module("m").is_empty(), "it is wanted");
+        let of_module = |name: &str| Vec::from_iter(users.of_module(name, &module(&[])));
+        let [r, v] = [ModuleUser::Reconciler("r".into()), ModuleUser::View("v".into())];
+        assert_eq!(of_module("before"), [(r.clone(), vec![0, 2])]);
+        assert_eq!(of_module("m"), [(r, vec![]), (v, vec![])], "it is wanted");
         assert!(users.has("before") && !users.calls("before"));
     }
 

@@ -16,8 +16,7 @@ fn object(status: Option<ModuleStatus>) -> api::Module {
 }
 
 fn of(status: Option<ModuleStatus>, progress: Progress) -> ModuleStatus {
-    let nobody = BTreeSet::new();
-    of_module(&object(status), Some(&progress), &nobody, &nobody, Timestamp::UNIX_EPOCH)
+    of_module(&object(status), Some(&progress), &BTreeMap::new(), Timestamp::UNIX_EPOCH)
 }
 
 fn checked() -> Progress {
@@ -76,12 +75,13 @@ fn a_failure_stands_at_the_step_that_it_is_about() {
 #[test]
 fn a_module_that_is_to_go_says_who_uses_it_whatever_their_kind() {
     let mut going = object(None);
-    let [b, c] = ["b", "c"].map(|name| ModuleUser::Reconciler(name.into()));
-    let users = BTreeSet::from([ModuleUser::View("a".into()), b, c.clone()]);
-    let past = BTreeSet::from([c]);
-    let of = |object: &api::Module, users: &BTreeSet<ModuleUser>| {
-        let past: BTreeSet<ModuleUser> = users.intersection(&past).cloned().collect();
-        of_module(object, Some(&checked()), users, &past, Timestamp::UNIX_EPOCH)
+    let view = BTreeMap::from([(ModuleUser::View("a".into()), vec![])]);
+    let present = BTreeMap::from([(ModuleUser::Reconciler("b".into()), vec![])]);
+    let past = BTreeMap::from([(ModuleUser::Reconciler("c".into()), vec![1, 4])]);
+    let users: BTreeMap<ModuleUser, Vec<usize>> =
+        [view.clone(), present, past.clone()].into_iter().flatten().collect();
+    let of = |object: &api::Module, users: &BTreeMap<ModuleUser, Vec<usize>>| {
+        of_module(object, Some(&checked()), users, Timestamp::UNIX_EPOCH)
     };
     let status = of(&going, &users);
     assert_eq!(status.used_by, ["b", "c", "view/a"]);
@@ -95,13 +95,12 @@ fn a_module_that_is_to_go_says_who_uses_it_whatever_their_kind() {
         in_use.map(|in_use| in_use.message.clone()).unwrap_or_default()
     };
     let goes = "the Module goes when no Reconciler or View uses it any more: ";
-    let forget = "let the history of c forget it: kubectl patch reconciler c --subresource=status --type=merge \
-                  -p '{\"status\":{\"history\":null}}'";
+    let forget = r#"let the history of c forget it: kubectl patch reconciler c --subresource=status --type=json -p '[{"op":"test","path":"/status/history/4/module","value":"one"},{"op":"remove","path":"/status/history/4"},{"op":"test","path":"/status/history/1/module","value":"one"},{"op":"remove","path":"/status/history/1"}]'"#;
     assert_eq!(message(&status), format!("{goes}swap b, view/a to another module; {forget}"));
     assert_eq!(message(&of(&going, &past)), format!("{goes}{forget}"), "a swap does not free it");
-    let of_a_view = of(&going, &BTreeSet::from([ModuleUser::View("a".into())]));
+    let of_a_view = of(&going, &view);
     assert_eq!(said(&of_a_view, "InUse"), "True UsedByView");
-    assert_eq!(said(&of(&going, &BTreeSet::new()), "InUse"), "");
+    assert_eq!(said(&of(&going, &BTreeMap::new()), "InUse"), "");
 }
 
 fn roots_ready_of(roots: RootCounts, failing: &[(&str, &str, &str)]) -> (ConditionStatus, String, String) {

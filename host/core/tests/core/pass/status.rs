@@ -289,6 +289,14 @@ fn a_blocking_condition_of_the_guest_keeps_the_root_from_ready() {
 }
 
 #[test]
+fn a_root_that_is_suspended_does_not_fail() {
+    let mut world = World::new();
+    world.edit_root("metadata.annotations", json!({"pintle.dev/suspend": "true"}));
+    let run = world.pass(&one());
+    assert_eq!((world.says("Stalled"), run.done.error), (yes("Suspended"), None));
+}
+
+#[test]
 fn a_childs_own_rule_decides_whether_it_is_ready() {
     let mut world = World::new();
     let mut web = answer(vec![deployment("web", &[])]);

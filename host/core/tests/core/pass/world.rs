@@ -6,6 +6,8 @@ use pintle_core::{
     Applied, Binding, Done, KindInfo, Observed, Outcome, Pass, RootMemory, Snapshot, Step,
     desired::SealingKey,
     object,
+    observed::status_conditions,
+    plan::fails_now,
     reconciler::{Grants, Limits},
 };
 use pintle_wit::{Child, ChildKind, Event, Failure, Kind, Manifest, ObjectRef, Request, Response};
@@ -162,6 +164,9 @@ impl World {
         for _ in 0..self.steps_max {
             outcome = match pass.step(outcome) {
                 Step::Done(done) => {
+                    let said = run.statuses.last().map(status_conditions).unwrap_or_default();
+                    let agrees = done.error.is_some() || fails_now(&said) != Some(true);
+                    assert!(agrees, "the root fails for a plan, and not for the operator: {said:?}");
                     self.memory = done.memory.clone();
                     run.done = *done;
                     return run;

@@ -16,7 +16,7 @@ done
 unshare --mount mount -t overlay -o lowerdir=/usr:/etc overlay /tmp 2>/dev/null || lacks 'overlayfs'
 # The containers' files are there, and overlayfs does not take itself for its upper layer.
 [ "$(stat -fc %T "${TMPDIR:-/tmp}")" != overlayfs ] || lacks 'a folder for temporary files outside of overlayfs; name one in TMPDIR'
-unshare --net sh -c 'ip link add a type veth peer name b && ip link add c type bridge && nft add table ip d' 2>/dev/null ||
+unshare --net sh -c 'ip link add name pair0 type veth peer name pair1 && ip link add name bridge0 type bridge && nft add table ip pintle' 2>/dev/null ||
   lacks 'virtual network devices, bridges or nf_tables in its kernel'
 for controller in cpu cpuset memory pids; do
   # Version 1 has a hierarchy of each. In version 2 the root must have passed it on, as systemd makes it do.

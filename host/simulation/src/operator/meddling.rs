@@ -63,7 +63,11 @@ impl World {
                 if is_stripped {
                     // Until somebody restores the owner reference, the object is not provably a child of the root, and the root says so.
                     tokio::time::sleep(MEDDLED_FOR).await;
-                    merges(&written, json!({"metadata": {"ownerReferences": owners}}));
+                    // With an owner that is gone, the garbage collector would delete it, whoever has adopted it meanwhile.
+                    let owner = self.server.object(&root);
+                    if owner.is_some_and(|owner| owner["metadata"]["uid"] == owners[0]["uid"]) {
+                        merges(&written, json!({"metadata": {"ownerReferences": owners}}));
+                    }
                 }
                 is_stripped
             }
@@ -99,8 +103,9 @@ impl World {
         if self.server.object(&reconciler).is_some_and(|now| now["spec"]["module"] == module.as_str()) {
             let _ = self.somebody(&names(before));
         }
-        for object in &pushed {
-            let _ = self.somebody(&delete(&object::reference(object)));
+        // Its bytes stay, as with `pintle push`: the Module is held by the history of the Reconciler.
+        for module in pushed.iter().filter(|object| object["kind"] == "Module") {
+            let _ = self.somebody(&delete(&object::reference(module)));
         }
         Some(Troubled::Of(reconciler))
     }

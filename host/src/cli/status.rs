@@ -83,9 +83,7 @@ struct Screen {
 async fn look(client: &Client, namespace: &str) -> Result<Screen, Problem> {
     let mut screen =
         Screen { table: Table::new(&["NAME", "READY", "REASON"]), is_well: true, has_notes: false };
-    let lease = Api::<Lease>::namespaced(client.clone(), namespace).get_opt(LEASE).await;
-    let lease = lease.map_err(|error| live::problem(format!("the Lease {namespace}/{LEASE}"), &error))?;
-    screen.add_host(namespace, lease.and_then(|lease| lease.spec), clock::now());
+    screen.add_host(namespace, lease(client, namespace).await?, clock::now());
     for object in live::list::<Reconciler>(client).await? {
         let name = format!("reconciler/{}", object.name_any());
         let conditions = object.status.unwrap_or_default().conditions;
@@ -148,6 +146,18 @@ impl Screen {
             (false, _) => table,
         }
     }
+}
+
+async fn lease(client: &Client, namespace: &str) -> Result<Option<LeaseSpec>, Problem> {
+    let lease = Api::<Lease>::namespaced(client.clone(), namespace).get_opt(LEASE).await;
+    let lease = lease.map_err(|error| live::problem(format!("the Lease {namespace}/{LEASE}"), &error))?;
+    Ok(lease.and_then(|lease| lease.spec))
+}
+
+/// Whether a host leads.
+pub(super) async fn leads(client: &Client, namespace: &str) -> Result<bool, Problem> {
+    let lease = lease(client, namespace).await?;
+    Ok(lease.is_some_and(|lease| is_held(&lease, clock::now())))
 }
 
 /// Whether a host renews its Lease. It counts for a while longer, since clocks differ.

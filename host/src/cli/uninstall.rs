@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::Args;
-use k8s_openapi::api::{apps::v1::Deployment, rbac::v1::ClusterRoleBinding};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{
     Api, Client, ResourceExt,
@@ -239,19 +239,11 @@ fn leads_to_gateway(service: &APIService, namespace: &str) -> bool {
     })
 }
 
-/// Refuses a namespace in which Pintle is not: the host's account is in another one. Without that account, what is left is deleted.
+/// Refuses a namespace in which Pintle is not. Where the host has no account, what is left is deleted.
 async fn refuse_elsewhere(client: &Client, namespace: &str) -> Result<(), Problem> {
-    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
-    let binding = bindings.get_opt("pintle").await;
-    let binding = binding.map_err(|error| live::problem("ClusterRoleBinding pintle", &error))?;
-    let subjects = binding.and_then(|binding| binding.subjects).unwrap_or_default();
-    match subjects.into_iter().find_map(|subject| subject.namespace) {
-        Some(place) if place != namespace => {
-            Err(Problem::new(format!("Pintle is in namespace {place}, not in {namespace}"))
-                .hint(format!("add: --namespace {place}")))
-        }
-        _ => Ok(()),
-    }
+    let found = live::host_namespace(client).await;
+    let found = found.map_err(|error| live::problem("ClusterRoleBinding pintle", &error))?;
+    live::refuse_elsewhere(found.as_deref(), namespace)
 }
 
 /// Refuses to delete what Helm has installed: it would list a release that is gone.

@@ -3,6 +3,7 @@
 use std::{fmt, future::Future, time::Duration};
 
 use jiff::SignedDuration;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::{Api, Client, Error, Resource, api::ListParams, core::ClusterResourceScope};
 use pintle_core::conditions::{READY, STALLED};
 use pintle_kubernetes::connect::Connect;
@@ -54,6 +55,25 @@ pub(super) async fn client(connect: &Connect) -> Result<Client, Problem> {
         )
         .hint("run: kubectl apply --server-side -f deploy/install.yaml")),
         Err(error) => Err(problem("the API server", &error)),
+    }
+}
+
+/// The namespace of the host's account, if it has one.
+pub(super) async fn host_namespace(client: &Client) -> Result<Option<String>, Error> {
+    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+    let binding = bindings.get_opt("pintle").await?;
+    let subjects = binding.and_then(|binding| binding.subjects).unwrap_or_default();
+    Ok(subjects.into_iter().find_map(|subject| subject.namespace))
+}
+
+/// Refuses a namespace where the host is in another one.
+pub(super) fn refuse_elsewhere(host: Option<&str>, namespace: &str) -> Result<(), Problem> {
+    match host {
+        Some(place) if place != namespace => {
+            Err(Problem::new(format!("Pintle is in namespace {place}, not in {namespace}"))
+                .hint(format!("add: --namespace {place}")))
+        }
+        _ => Ok(()),
     }
 }
 

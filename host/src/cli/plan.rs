@@ -147,7 +147,7 @@ pub(super) async fn make(
 }
 
 /// The exit code of a plan.
-pub(super) fn outcome(summary: &Summary) -> Result<CommandStatus, Problem> {
+fn outcome(summary: &Summary) -> Result<CommandStatus, Problem> {
     match summary.would_change() {
         Some(false) => Ok(CommandStatus::Fine),
         Some(true) => Ok(CommandStatus::Failed),

@@ -28,6 +28,7 @@ use super::{
     output,
     plan::{self, NAMED, roots_in_words, summary_text},
     problem::{CommandStatus, Problem},
+    seeing,
 };
 
 /// Switch a Reconciler or View to another Module
@@ -47,8 +48,8 @@ use super::{
 /// Where a GitOps controller or Helm applies the object, it would set the module back. Then nothing is switched, and the command prints the
 /// lines to change in git; --force switches all the same, until it is applied again.
 ///
-/// Nothing is switched that somebody has changed meanwhile. With --dry-run, nothing is switched at all: the output and the exit code are those
-/// of `pintle plan -o summary`.
+/// Nothing is switched that somebody has changed meanwhile. With --dry-run, nothing is switched at all, and the module may be a file: the exit
+/// code says whether the plan speaks against the switch, whoever applies the object.
 ///
 /// The exit code is 1 if roots would fail that do not now, if somebody has changed something meanwhile, or if the module is refused, is
 /// not ready in time or makes roots fail while --wait waits. It is 2 if it cannot be told whether roots would fail, or if there is no plan.
@@ -58,8 +59,9 @@ use super::{
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Show what would change
-  pintle swap webserver webserver-0.2.0 --dry-run
+  # Show what would change; exit with 1 if roots would fail
+  # that do not now, for instance in a pull request
+  pintle swap webserver guest.wasm --dry-run
 
   # Switch to a module
   pintle swap webserver webserver-0.2.0
@@ -79,7 +81,7 @@ pub(super) struct Swap {
     #[arg(value_name = "RECONCILER|view/VIEW", value_parser = user, add = completion::reconcilers_and_views())]
     what: ModuleUser,
 
-    /// Name of the Module
+    /// Name of the Module; with --dry-run, also a file
     #[arg(required_unless_present = "undo", add = completion::modules())]
     module: Option<String>,
 
@@ -95,7 +97,7 @@ pub(super) struct Swap {
     #[arg(long)]
     wait: bool,
 
-    /// Only show what would change
+    /// Only show what would change, and whether roots would newly fail
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
 
@@ -288,8 +290,11 @@ impl Swap {
         let found = self.read(&objects).await?;
         let wanted = self.wanted(&found)?;
         let module = &wanted.module;
+        let choice = if self.dry_run { seeing::choice(module)? } else { ModuleChoice::Named(module.clone()) };
         let modules: Api<Module> = Api::all(client.clone());
-        if modules.get_opt(module).await.map_err(|error| live::problem("the Module", &error))?.is_none() {
+        if matches!(choice, ModuleChoice::Named(_))
+            && modules.get_opt(module).await.map_err(|error| live::problem("the Module", &error))?.is_none()
+        {
             return Err(Problem::new(format!("there is no Module {module}"))
                 .hint(format!("upload it with: pintle push {module} FILE")));
         }
@@ -303,16 +308,15 @@ impl Swap {
         {
             let request = PlanRequest {
                 reconciler: name.clone(),
-                module: Some(ModuleChoice::Named(module.clone())),
+                module: Some(choice),
                 config: Some(wanted.config.clone()),
                 ..PlanRequest::default()
             };
             let mut objections = Objections::default();
             let planned = plan::make(client, &request, |root| objections.add(&root)).await;
             if self.dry_run {
-                let summary = planned?;
-                output::print(&summary_text(&summary))?;
-                return plan::outcome(&summary);
+                output::print(&summary_text(&planned?))?;
+                return objections.problem().map_or(Ok(CommandStatus::Fine), Err);
             }
             self.judge(planned, objections)?;
         }

@@ -278,6 +278,11 @@ async fn a_swap_after_which_roots_would_newly_fail_is_refused_unless_it_is_force
     let begin = "error: 1 root would newly fail:\n  A n/x: GuestTrapped: ";
     let end = "hint: nothing was swapped; to swap all the same: --force\n";
     assert!(refused.starts_with(begin) && refused.ends_with(end), "{refused}");
+    // A dry run ends as the swap would: the old module would delete something, and nothing fails.
+    let dry = |module: &str| Swap { dry_run: true, ..swap(module) };
+    assert_eq!(dry(OLD).swap(&client).await.unwrap(), CommandStatus::Fine);
+    let failing = dry(NEW).swap(&client).await.unwrap_err();
+    assert!(failing.exit_code() == 1 && failing.to_string().starts_with(begin), "{failing}");
     assert_eq!(module().await, OLD);
     let forced = Swap { force: true, ..swap(NEW) };
     assert_eq!(forced.swap(&client).await.unwrap(), CommandStatus::Fine);

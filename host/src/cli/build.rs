@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
 use clap::Args;
@@ -106,10 +106,11 @@ impl Build {
         package.clean_others()?;
         eprintln!("building the schema generator (1 of 2)");
         let mut generator = Command::new(native::build(package, self.locked)?);
-        generator.args(self.locked.then_some("--check")).stdout(Stdio::inherit());
+        generator.args(self.locked.then_some("--check"));
         let before = JUDGED.map(|(file, _)| fs::read(package.folder.join(file)).ok());
-        cargo::run(&mut generator, "generating the schemas")?;
+        let wrote = cargo::run(&mut generator, "generating the schemas")?;
         admit(&package.folder).inspect_err(|_| restore(&package.folder, before))?;
+        output::print(&String::from_utf8_lossy(&wrote))?;
         eprintln!("building the module (2 of 2)");
         let words = ["rustc", "--lib", "--release", "--target", TARGET];
         let mut command = package.cargo(&words, &PROFILE, self.locked);

@@ -128,6 +128,7 @@ fn cargo_test_of_a_new_guest_compiles_no_dependency_again() {
     let environment = [("CARGO_TARGET_DIR", target.as_str())];
     let run = folder.run_with(&environment, &["build", "photo-album"]);
     assert!(run.code == 1 && run.stderr.contains("spec.names.plural"), "{run:?}");
+    assert_eq!(run.stdout, "", "nothing is written that is refused");
 
     let words = ["test", "--manifest-path", "photo-album/Cargo.toml"];
     let run = folder.run_program(Path::new("cargo"), &environment, &words);

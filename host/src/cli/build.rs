@@ -32,7 +32,7 @@ const NO_COMPONENT: &str =
 ///
 /// The command fails, and leaves `crd.yaml` as it was, if the API server would refuse the CRD for its names, for a schema that is not
 /// structural, for a default that does not fit, for the keys of a list, for the path of a column or of the scale, or for a CEL rule with
-/// an error of syntax or a field that is not declared. What a CEL rule costs, and whether its operands fit together, is left to the API
+/// an error of syntax, a field that is not declared or a function that is not there. What a CEL rule costs, and whether its operands fit together, is left to the API
 /// server.
 ///
 /// The compiled dependencies are where cargo puts them: in `target` of the guest, or of its workspace, whose guests share them.
@@ -171,7 +171,12 @@ fn admit(folder: &Path) -> Result<(), Problem> {
         return Ok(());
     }
     let message = format!("the generated schemas are refused:\n  {}", refused.join("\n  "));
-    Err(Problem::failed(message).hint("docs/crds.md says which type of Rust gives which schema"))
+    let hint = if refused.iter().all(|told| told.contains(".x-kubernetes-validations[")) {
+        "a rule of CEL stands in `rules` of the Crd or at its field, in src/resource.rs of a new guest"
+    } else {
+        "docs/crds.md says which type of Rust gives which schema"
+    };
+    Err(Problem::failed(message).hint(hint))
 }
 
 /// The flags of the compiler. No path of this machine may get into the module, or its digest would depend on it. They are the same for all

@@ -265,6 +265,9 @@ fn the_message_of_a_panic_is_shown_where_the_module_traps() {
         assert!(run.code == 1 && !format!("{run:?}").contains("native run"), "{run:?}");
     }
 
+    let run = folder.run_bash("pintle render greeter/panics.wasm -f greeter/sample.yaml 2>&1");
+    assert!(run.stdout.lines().last().is_some_and(|last| last.starts_with(message)), "{run:?}");
+
     // Elsewhere there are no sources to run.
     fs::copy(folder.path(module), folder.path("greeter.wasm")).unwrap();
     let run = folder.run(&["render", "greeter.wasm", "-f", "greeter/sample.yaml"]);

@@ -24,6 +24,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
 
 /// Loads the module in a file, as a host would, and says where it is older than its sources.
 pub fn load(engine: &Engine, path: &Path) -> Result<Module, Problem> {
+    let module = engine.load(&read(path)?, None).map_err(|failure| refused(path, &failure))?;
     if is_stale(path) {
         let folder = folder(path);
         eprintln!(
@@ -32,7 +33,7 @@ pub fn load(engine: &Engine, path: &Path) -> Result<Module, Problem> {
             folder.display()
         );
     }
-    engine.load(&read(path)?, None).map_err(|failure| refused(path, &failure))
+    Ok(module)
 }
 
 /// Whether one of the sources beside a module was written after it. Those of a guest are beside its Cargo.toml.

@@ -178,6 +178,8 @@ pub(crate) struct Findings {
     /// The namespaces in which the host sees these changes nevertheless.
     pub(crate) watched_needs: BTreeSet<String>,
     pub(crate) roots: RootCounts,
+    /// The watches of the roots fail, and none has ever listed one.
+    pub(crate) unlisted: bool,
     /// How far the roots have got with what is in force.
     pub(crate) active_roots: Option<api::ActiveRoots>,
     /// The roots that fail; `None` while the host has just started and has not looked at all of them.
@@ -247,7 +249,7 @@ pub(crate) fn of_reconciler(
             condition(reasons::NEEDS_UNWATCHED, ConditionStatus::True, reasons::KIND_NOT_WATCHED, &message)
         });
         extra.extend(match &findings.failures {
-            Some(failures) => Some(roots_ready(object, findings.roots, failures)),
+            Some(failures) => Some(roots_ready(object, findings.roots, findings.unlisted, failures)),
             // What the host before has found holds until then.
             None => before
                 .conditions
@@ -268,8 +270,9 @@ pub(crate) fn of_reconciler(
         history: active.map_or_else(|| before.history.clone(), |active| before.history_with(active)),
         candidate: in_force.ok().and_then(|in_force| in_force.candidate.clone()),
         child_kinds: findings.child_kinds.clone(),
-        // While nothing is in force, nobody counts them.
-        roots: in_force.is_ok().then_some(findings.roots),
+        // While nothing is in force, or none can be listed, nobody counts them.
+        roots: (in_force.is_ok() && (!findings.unlisted || findings.roots.total > 0))
+            .then_some(findings.roots),
         conditions,
     }
 }
@@ -286,10 +289,19 @@ pub(crate) fn differ_in_roots_alone(one: &ReconcilerStatus, other: &ReconcilerSt
 }
 
 /// Whether the roots are ready, and which of them fail and why.
-fn roots_ready(object: &api::Reconciler, roots: RootCounts, failures: &Failures) -> GuestCondition {
+fn roots_ready(
+    object: &api::Reconciler,
+    roots: RootCounts,
+    unlisted: bool,
+    failures: &Failures,
+) -> GuestCondition {
     let RootCounts { total, ready, failing } = roots;
     let condition =
         |status, reason: &str, message: &str| condition(reasons::ROOTS_READY, status, reason, message);
+    if unlisted {
+        let message = "the host cannot list the roots; Ready says why";
+        return condition(ConditionStatus::Unknown, reasons::WATCH_FAILING, message);
+    }
     let Failures { first, reasons } = failures;
     let Some((commonest, _)) = reasons.first().filter(|_| failing > 0) else {
         return if ready == total {

@@ -23,7 +23,15 @@ pub(super) const POLL: Duration = Duration::from_millis(250);
 pub(super) const PODS: &str = "see whether the host and the gateway run: kubectl -n pintle-system get pods";
 
 /// What helps whoever lacks a right.
-pub(super) const RIGHTS: &str = "see who you are with: kubectl auth whoami; pintle rbac MODULE --users prints the roles of those who use a kind";
+const RIGHTS: &str = "see who you are with: kubectl auth whoami; pintle rbac MODULE --users prints the roles of those who use a kind";
+/// What helps whoever may not read the host's own objects.
+const READER: &str = "these are in no namespace; an administrator lets you read them with: pintle rbac MODULE --users | kubectl apply -f -; kubectl create clusterrolebinding NAME --clusterrole pintle-reader --user YOU";
+
+/// What helps somebody of whom the API server said this.
+pub(super) fn rights(said: &str) -> &'static str {
+    let is_read = said.contains("cannot get resource") || said.contains("cannot list resource");
+    if is_read && said.contains(r#"in API group "pintle.dev""#) { READER } else { RIGHTS }
+}
 
 /// How many objects a reply may bring.
 const PAGE_OBJECTS: u32 = 500;
@@ -84,7 +92,7 @@ pub(super) fn problem(about: impl fmt::Display, error: &Error) -> Problem {
         let problem = Problem::new(format!("{about}: {said}"));
         return match status.code {
             401 => problem.hint("the credentials in the kubeconfig are not accepted"),
-            403 => problem.hint(RIGHTS),
+            403 => problem.hint(rights(&status.message)),
             _ => problem,
         };
     }
@@ -192,6 +200,17 @@ mod tests {
             reason: "NotWasm".into(),
             message: "m".into(),
         }
+    }
+
+    #[test]
+    fn who_may_not_read_the_hosts_own_objects_is_told_the_role() {
+        let said = |verb: &str, group: &str| {
+            rights(&format!(
+                r#"x is forbidden: User "ann" cannot {verb} resource "x" in API group "{group}" at the cluster scope"#
+            ))
+        };
+        assert_eq!((said("list", "pintle.dev"), said("get", "pintle.dev")), (READER, READER));
+        assert_eq!((said("patch", "pintle.dev"), said("list", "apps")), (RIGHTS, RIGHTS));
     }
 
     #[test]

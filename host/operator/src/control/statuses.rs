@@ -21,7 +21,7 @@ use crate::{
     own_status::{self, Findings},
     state::{Shared, State, own},
     store::{Tally, since_swap},
-    watch::{WatchKey, WatchState},
+    watch::{Purpose, WatchKey, WatchState},
 };
 
 pub(super) fn reconciler_resource() -> Resource {
@@ -182,6 +182,7 @@ pub(super) fn reconciler_status(
         unwatched_needs: Vec::new(),
         watched_needs: BTreeSet::new(),
         roots: api::RootCounts::default(),
+        unlisted: false,
         active_roots: None,
         failures: None,
     };
@@ -209,10 +210,17 @@ pub(super) fn reconciler_status(
                     WatchState::Synced => {}
                 }
             }
+            let mut of_roots = state.watches.iter();
+            findings.unlisted = findings.failing.iter().any(|(key, _)| key.purpose == Purpose::Roots)
+                && !of_roots.any(|(key, watch)| {
+                    key.purpose == Purpose::Roots && watch.claims.contains(name) && watch.listed
+                });
             let recorded_roots = object.status.as_ref().and_then(|status| status.roots);
             let (kind, namespaces) = (&in_force.resource.kind, &object.spec.namespaces);
             // The host has just started. Objects that it has not listed yet are not gone, and what it has not looked at is unchanged.
-            let begins = findings.starting.contains(kind) || state.roots.any_unjudged(kind, namespaces);
+            let begins = findings.unlisted
+                || findings.starting.contains(kind)
+                || state.roots.any_unjudged(kind, namespaces);
             let Tally { roots, active } = state.roots.tally(kind, namespaces);
             findings.roots = match recorded_roots {
                 Some(recorded) if begins && recorded.total > 0 => recorded,
@@ -231,7 +239,8 @@ pub(super) fn reconciler_status(
                 // It waits for its watches, and the roots are reconciled with what was in force before.
                 None => Some(api::ActiveRoots::default()),
             };
-            findings.failures = (!begins).then(|| state.roots.failures(kind, namespaces));
+            findings.failures =
+                (findings.unlisted || !begins).then(|| state.roots.failures(kind, namespaces));
             let roots = findings.roots;
             let other = roots.total.saturating_sub(roots.ready + roots.failing);
             shared.metrics.count_roots(name, [roots.ready, roots.failing, other]);

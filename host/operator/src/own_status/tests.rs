@@ -119,7 +119,7 @@ fn roots_ready_of(roots: RootCounts, failing: &[(&str, &str, &str)]) -> (Conditi
     let mut object = api::Reconciler::new("shops", serde_json::from_value(spec).expect("a spec"));
     let active = api::ActiveModule { module: "shop-0.1.0".into(), ..api::ActiveModule::default() };
     object.status = Some(ReconcilerStatus { active: Some(active), ..ReconcilerStatus::default() });
-    let condition = roots_ready(&object, roots, &Failures { first, reasons });
+    let condition = roots_ready(&object, roots, false, &Failures { first, reasons });
     (condition.status, condition.reason, condition.message)
 }
 
@@ -151,6 +151,15 @@ fn a_reconciler_names_the_roots_that_fail_and_why() {
              apply the guest's role: pintle rbac shop-0.1.0 shop-0.2.0 --pod-deletions | kubectl apply -f -"
         )
     );
+}
+
+#[test]
+fn whether_roots_are_ready_that_cannot_be_listed_is_unknown() {
+    let spec = json!({"for": {"apiVersion": "x/v1", "kind": "Shop"}, "module": "shop-0.1.0"});
+    let object = api::Reconciler::new("shops", serde_json::from_value(spec).expect("a spec"));
+    let failures = Failures { first: Vec::new(), reasons: Vec::new() };
+    let told = roots_ready(&object, RootCounts::default(), true, &failures);
+    assert_eq!((told.status, told.reason.as_str()), (ConditionStatus::Unknown, "WatchFailing"));
 }
 
 #[test]

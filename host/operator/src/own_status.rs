@@ -23,9 +23,7 @@ const STEPS: [&str; 3] = [reasons::FETCHED, reasons::VERIFIED, reasons::COMPILED
 
 /// What helps where the host lacks a right that the guest of this Reconciler needs: a command to paste.
 fn apply_the_role(object: &api::Reconciler) -> String {
-    let modules = Vec::from_iter(object.modules()).join(" ");
-    let deletions = if object.spec.grants.pod_deletions { " --pod-deletions" } else { "" };
-    format!("apply the guest's role: pintle rbac {modules}{deletions} | kubectl apply -f -")
+    format!("apply the guest's role: {}", object.role_command(None))
 }
 
 /// The status of a Module. `users` are the Reconcilers and Views that use it, each with the places of its history that have it, if nothing

@@ -262,13 +262,21 @@ pub(super) fn summary_text(summary: &Summary) -> String {
     }
     for new in &summary.new_kinds {
         let granted = if new.granted { "" } else { "; the Reconciler does not grant it" };
-        let _ = writeln!(
-            text,
-            "The host must be allowed to {} {} ({}){granted}",
-            new.verbs.join(", "),
-            new.kind,
-            new.api_version
-        );
+        let (may, verbs) = match &new.missing {
+            Some(missing) if missing.is_empty() => ("may", &new.verbs),
+            Some(missing) => ("may not", missing),
+            None => ("must be allowed to", &new.verbs),
+        };
+        let verbs = verbs.join(", ");
+        let _ = writeln!(text, "The host {may} {verbs} {} ({}){granted}", new.kind, new.api_version);
+    }
+    if let Some(command) = &summary.role_command {
+        let when = if summary.lacks_rights() {
+            "Apply the module's role first"
+        } else {
+            "If it may not, apply the module's role"
+        };
+        let _ = writeln!(text, "{when}: {command}");
     }
     text
 }

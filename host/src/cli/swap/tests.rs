@@ -1,5 +1,5 @@
 use pintle_engine::{Digest, fixtures};
-use pintle_simulator::{Act, ApiServer};
+use pintle_simulator::{Access, Act, Action, ApiServer, User, Verdict as Answer};
 
 use super::{
     super::fixture::{cluster, condition, module, read, reconciler, view_of_llamas},
@@ -288,6 +288,83 @@ async fn a_swap_after_which_roots_would_newly_fail_is_refused_unless_it_is_force
     says(&server, &root, json!({"conditions": [condition("Ready", "False", "GuestTrapped", "")]}));
     assert_eq!(swap(NEW).swap(&client).await.unwrap(), CommandStatus::Fine);
     assert_eq!(module().await, NEW);
+}
+
+/// The host may do everything but what it does with ServiceAccounts. Others may do everything, or everything but to ask who may do what.
+struct Rights {
+    may_ask: bool,
+}
+
+impl Access for Rights {
+    fn may(&mut self, user: &User, action: &Action) -> Answer {
+        let is_host = user.name == "system:serviceaccount:pintle-system:pintle";
+        let is_refused = if is_host {
+            action.resource == "serviceaccounts"
+        } else {
+            !self.may_ask && action.resource == "subjectaccessreviews"
+        };
+        if is_refused { Answer::NotAllowed(String::new()) } else { Answer::Allowed }
+    }
+}
+
+#[tokio::test]
+async fn a_swap_is_refused_where_the_host_lacks_a_right_and_the_plan_tells_that_from_what_is_not_known() {
+    let (server, client) = farm();
+    let manifest = fixtures::manifest("farm", "a.io/v1", "A", &["apps/v1/Deployment", "v1/ServiceAccount"]);
+    let bytes = fixtures::answers(&manifest, r#"{"apiVersion":"guest.pintle.dev/v1"}"#);
+    let wants_more = "farm-0.3.0";
+    let mut objects = pintle_api::module_objects(wants_more, &bytes, &Digest::of(&bytes).to_string());
+    objects.push(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "pintle"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "pintle"},
+        "subjects": [{"kind": "ServiceAccount", "name": "pintle", "namespace": "pintle-system"}],
+    }));
+    for object in objects {
+        server.act("test", &Act::Create(object)).unwrap();
+    }
+    let request = PlanRequest {
+        reconciler: "r".into(),
+        module: Some(ModuleChoice::Named(wants_more.into())),
+        ..PlanRequest::default()
+    };
+    let rights_told = async || {
+        let text = summary_text(&plan::make(&client, &request, |_| {}).await.unwrap());
+        text.lines()
+            .filter(|line| line.contains("(v1)") || line.contains("(apps/v1)") || line.contains("rbac"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let command = "pintle rbac farm-0.3.0 farm-0.1.0 | kubectl apply -f -";
+    let verbs = "get, list, watch, create, patch, delete";
+    let account = "ServiceAccount (v1); the Reconciler does not grant it";
+    server.set_access(Box::new(Rights { may_ask: true }));
+    assert_eq!(
+        rights_told().await,
+        [
+            format!("The host may {verbs} Deployment (apps/v1)"),
+            format!("The host may not {verbs} {account}"),
+            format!("Apply the module's role first: {command}")
+        ]
+    );
+    let what = ModuleUser::Reconciler("r".into());
+    let swap = Swap { what, module: Some(wants_more.into()), wait: false, ..swap() };
+    let refused = swap.swap(&client).await.unwrap_err();
+    let said = format!(
+        "error: the host lacks rights that the module needs; apply its role first: {command}\n\
+         hint: nothing was swapped; to swap all the same: --force\n"
+    );
+    assert_eq!((refused.exit_code(), refused.to_string()), (1, said));
+    server.set_access(Box::new(Rights { may_ask: false }));
+    let must = |kind: &str| format!("The host must be allowed to {verbs} {kind}");
+    assert_eq!(
+        rights_told().await,
+        [
+            must("Deployment (apps/v1)"),
+            must(account),
+            format!("If it may not, apply the module's role: {command}")
+        ]
+    );
+    assert_eq!(swap.swap(&client).await.unwrap(), CommandStatus::Fine);
 }
 
 #[tokio::test]

@@ -7,14 +7,14 @@ use pintle_api::{self as api, ModuleStatus, ModuleUser, ReconcilerStatus, RootCo
 use pintle_core::{
     StatusSchema,
     conditions::{self, Blocker},
-    reasons,
+    pass, reasons,
 };
-use pintle_wit::{Condition, ConditionStatus, Failure, GuestCondition, Kind};
+use pintle_wit::{Condition, ConditionStatus, Failure, GuestCondition, Kind, ObjectRef};
 
 use super::{
     bind::{self, InForce},
     load::{Facts, Progress},
-    store::Failures,
+    store::{Failures, RootKey},
     watch::WatchKey,
 };
 
@@ -311,8 +311,18 @@ fn roots_ready(object: &api::Reconciler, roots: RootCounts, failures: &Failures)
     } else {
         String::new()
     };
-    let message =
-        format!("{failing} of {total} roots fail ({}): {}{more}{hint}", counts.join(", "), named.join("; "));
+    // Their messages are cut, and the command with them.
+    let trapped = first.iter().find(|(_, cause)| *cause.reason == *reasons::TRAP);
+    let recording = trapped.map_or_else(String::new, |(key, _)| {
+        let (RootKey { namespace, name }, Kind { api_version, kind }) =
+            (key.clone(), object.spec.r#for.clone());
+        pass::recording(&ObjectRef { api_version, kind, namespace, name })
+    });
+    let message = format!(
+        "{failing} of {total} roots fail ({}): {}{more}{recording}{hint}",
+        counts.join(", "),
+        named.join("; ")
+    );
     condition(ConditionStatus::False, commonest, &conditions::message(&message))
 }
 

@@ -161,9 +161,8 @@ fn judge(
 pub(crate) type Refused = (ObjectRef, Problem);
 
 /// Why a child stays as it is.
-pub(crate) fn why(Problem { message, path, .. }: &Problem) -> String {
-    let at = path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
-    format!("the API server refuses it: {at}{message}")
+pub(crate) fn why(problem: &Problem) -> String {
+    format!("the API server refuses it: {}", problem.with_path())
 }
 
 /// What the API server would refuse stands in the way of the root.

@@ -173,9 +173,8 @@ fn diff_text(roots: &[PlannedRoot]) -> String {
         let _ = writeln!(text, "# {}: {word}", root.root.reference());
         let mut note = |note: &str| text.push_str(&format!("#   {}\n", note.replace('\n', "\n#     ")));
         if let Some(failure) = &root.failure {
-            let at = failure.path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
             let now = if root.fails_now == Some(true) { " (it fails now, too)" } else { "" };
-            note(&format!("{}{now}: {at}{}", failure.reason, failure.message));
+            note(&format!("{}{now}: {}", failure.reason, failure.with_path()));
         }
         for standing in &root.standing_refusals {
             note(&format!("refused at present: {}: {}", standing.reason, standing.message));

@@ -181,7 +181,8 @@ impl Objections {
         let is_unknown = root.verdict == Verdict::Unknown && !root.has_answer;
         match (&root.failure, root.unknown.first()) {
             (Some(failure), _) if root.fails_newly() => {
-                self.failing.push(format!("{name}: {}: {}", failure.reason, failure.message));
+                let said = failure.with_path().replace('\n', "\n    ");
+                self.failing.push(format!("{name}: {}: {said}", failure.reason));
             }
             (_, Some(Unknown { what, why })) if is_unknown => {
                 self.unknown.push(format!("{name}: {what}: {why}"));

@@ -104,6 +104,14 @@ pub struct Problem {
     pub path: Option<String>,
 }
 
+impl Problem {
+    /// The message behind the path.
+    pub fn with_path(&self) -> String {
+        let at = self.path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
+        format!("{at}{}", self.message)
+    }
+}
+
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
         Self { reason: failure.reason, message: failure.message, path: failure.path }

@@ -444,10 +444,10 @@ fn a_root_speaks_against_a_swap_where_it_would_newly_fail_and_where_that_cannot_
         read::<PlannedRoot>(roots).iter().for_each(|root| objections.add(root));
         objections.problem().map(|problem| (problem.exit_code(), problem.message().to_owned()))
     };
-    let failure = json!({"reason": "AdoptionConflict", "message": "m"});
+    let failure = json!({"reason": "AdoptionConflict", "message": "m;\nn", "path": "spec.a"});
     let fails = root(true, failure.clone(), Value::Null);
     let unknown = root(false, Value::Null, Value::Null);
-    let fails_text = "1 root would newly fail:\n  A x: AdoptionConflict: m";
+    let fails_text = "1 root would newly fail:\n  A x: AdoptionConflict: spec.a: m;\n    n";
     let unknown_text = "it cannot be told whether 1 root would fail:\n  A x: Secret n/s: it may not be read";
     assert_eq!(against(&[root(true, Value::Null, Value::Null)]), None, "the guest has answered");
     assert_eq!(against(&[root(true, failure, json!(true))]), None, "it fails now");

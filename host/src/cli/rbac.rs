@@ -122,6 +122,9 @@ const GATEWAY: rights::Service<'_> =
 /// The label that the operator's role gathers.
 const LABEL_AGGREGATE: &str = "pintle.dev/aggregate-to-host";
 
+/// The label of the ClusterRoles of users.
+const LABEL_USERS: &str = "pintle.dev/users";
+
 fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((kind, plural)) if !kind.is_empty() && !plural.is_empty() => Ok((kind.into(), plural.into())),
@@ -266,7 +269,7 @@ fn for_users(manifest: &Manifest, plural: impl Fn(&Kind) -> String) -> Vec<Value
     let aggregated = |to: &str, rules: Value| {
         let label = format!("rbac.authorization.k8s.io/aggregate-to-{to}");
         let name = format!("pintle-guest-{}-{to}", manifest.name);
-        role("ClusterRole", json!({"name": name, "labels": {label: "true"}}), rules)
+        role("ClusterRole", json!({"name": name, "labels": {LABEL_USERS: "true", label: "true"}}), rules)
     };
     let seen = seen
         .iter()
@@ -279,7 +282,7 @@ fn for_users(manifest: &Manifest, plural: impl Fn(&Kind) -> String) -> Vec<Value
     vec![
         aggregated("view", seen.collect()),
         aggregated("edit", edited),
-        role("ClusterRole", json!({"name": "pintle-reader"}), own),
+        role("ClusterRole", json!({"name": "pintle-reader", "labels": {LABEL_USERS: "true"}}), own),
         role("Role", json!({"name": "pintle-module-reader", "namespace": api::NAMESPACE}), bytes),
     ]
 }
@@ -359,10 +362,10 @@ mod tests {
             told.collect::<Vec<_>>(),
             [
                 format!(
-                    r#""pintle-guest-web-view" null {{"rbac.authorization.k8s.io/aggregate-to-view":"true"}}: ["configmaps"] {read}; ["events"] {read}; ["cactuses","spines"] {read}"#
+                    r#""pintle-guest-web-view" null {{"pintle.dev/users":"true","rbac.authorization.k8s.io/aggregate-to-view":"true"}}: ["configmaps"] {read}; ["events"] {read}; ["cactuses","spines"] {read}"#
                 ),
-                r#""pintle-guest-web-edit" null {"rbac.authorization.k8s.io/aggregate-to-edit":"true"}: ["cactuses"] ["create","update","patch","delete","deletecollection"]"#.to_owned(),
-                format!(r#""pintle-reader" null null: ["modules","reconcilers","views"] {read}"#),
+                r#""pintle-guest-web-edit" null {"pintle.dev/users":"true","rbac.authorization.k8s.io/aggregate-to-edit":"true"}: ["cactuses"] ["create","update","patch","delete","deletecollection"]"#.to_owned(),
+                format!(r#""pintle-reader" null {{"pintle.dev/users":"true"}}: ["modules","reconcilers","views"] {read}"#),
                 r#""pintle-module-reader" "pintle-system" null: ["configmaps"] ["get"]"#.to_owned(),
             ]
         );

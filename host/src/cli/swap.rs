@@ -306,6 +306,8 @@ impl Swap {
         let spec_before = found.spec.clone();
         if !self.dry_run && spec_before != wanted {
             self.leaves_to_others(&found, &wanted)?;
+            // Whoever may not switch it hears that, and no plan that ends with --force.
+            self.want(&objects, found.clone(), &wanted, true).await?;
         }
         if let ModuleUser::Reconciler(name) = &self.what
             && (self.dry_run || spec_before != wanted)
@@ -327,7 +329,7 @@ impl Swap {
             }
             self.judge(planned, objections)?;
         }
-        let generation = self.want(&objects, found, &wanted).await?;
+        let generation = self.want(&objects, found, &wanted, false).await?;
         let and_config =
             if spec_before.config == wanted.config { "" } else { " with the config that it had" };
         self.say(&format!("module {module} is wanted{and_config}"))?;
@@ -425,9 +427,11 @@ impl Swap {
         objects: &Api<Swapped>,
         mut found: Swapped,
         wanted: &Wanted,
+        dry_run: bool,
     ) -> Result<Option<i64>, Problem> {
         let generation = found.metadata.generation;
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        let params =
+            PatchParams { dry_run, field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
         while found.metadata.generation == generation {
             let mut patch = vec![
                 json!({"op": "replace", "path": "/metadata/resourceVersion", "value": found.resource_version()}),

@@ -156,11 +156,11 @@ async fn nothing_is_swapped_that_has_changed_since_it_was_read_but_for_its_statu
     let found = views.get("v").await.unwrap();
     change(None, json!({"spec": {"suspend": true}}));
     let wanted = swap().wanted(&found).unwrap();
-    let refused = swap().want(&views, found, &wanted).await.unwrap_err();
+    let refused = swap().want(&views, found, &wanted, false).await.unwrap_err();
     assert_eq!(refused.to_string(), "error: somebody has changed View v meanwhile\n");
     let found = views.get("v").await.unwrap();
     change(Some("status"), json!({"status": {"observedGeneration": 2}}));
-    swap().want(&views, found, &wanted).await.unwrap();
+    swap().want(&views, found, &wanted, false).await.unwrap();
     assert_eq!(views.get("v").await.unwrap().spec.module, NEW);
 }
 
@@ -209,7 +209,7 @@ async fn a_config_that_comes_back_is_exactly_as_it_was() {
         json!({"a": 1}),
     ] {
         let wanted = Wanted { module: OLD.into(), config };
-        swap.want(&objects, objects.get("r").await.unwrap(), &wanted).await.unwrap();
+        swap.want(&objects, objects.get("r").await.unwrap(), &wanted, false).await.unwrap();
         assert_eq!(objects.get("r").await.unwrap().spec, wanted);
     }
     let undo = Swap { module: None, undo: true, ..swap };
@@ -365,6 +365,28 @@ async fn a_swap_is_refused_where_the_host_lacks_a_right_and_the_plan_tells_that_
         ]
     );
     assert_eq!(swap.swap(&client).await.unwrap(), CommandStatus::Fine);
+}
+
+/// Nobody may patch anything.
+struct Readers;
+
+impl Access for Readers {
+    fn may(&mut self, _: &User, action: &Action) -> Answer {
+        match action.verb.as_str() {
+            "patch" => Answer::NotAllowed(String::new()),
+            _ => Answer::Allowed,
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_may_not_swap_is_told_so_and_not_to_force_it() {
+    let (server, client) = farm();
+    server.set_access(Box::new(Readers));
+    let swap = Swap { what: ModuleUser::Reconciler("r".into()), wait: false, ..swap() };
+    let refused = swap.swap(&client).await.unwrap_err().to_string();
+    let is_told = refused.starts_with("error: Reconciler r: ") && refused.contains("cannot patch resource");
+    assert!(is_told && !refused.contains("--force"), "{refused}");
 }
 
 #[tokio::test]

@@ -7,14 +7,14 @@ use pintle_api::{self as api, ModuleStatus, ModuleUser, ReconcilerStatus, RootCo
 use pintle_core::{
     StatusSchema,
     conditions::{self, Blocker},
-    reasons,
+    pass, reasons,
 };
-use pintle_wit::{Condition, ConditionStatus, Failure, GuestCondition, Kind};
+use pintle_wit::{Condition, ConditionStatus, Failure, GuestCondition, Kind, ObjectRef};
 
 use super::{
     bind::{self, InForce},
     load::{Facts, Progress},
-    store::Failures,
+    store::{Failures, RootKey},
     watch::WatchKey,
 };
 
@@ -23,9 +23,7 @@ const STEPS: [&str; 3] = [reasons::FETCHED, reasons::VERIFIED, reasons::COMPILED
 
 /// What helps where the host lacks a right that the guest of this Reconciler needs: a command to paste.
 fn apply_the_role(object: &api::Reconciler) -> String {
-    let modules = Vec::from_iter(object.modules()).join(" ");
-    let deletions = if object.spec.grants.pod_deletions { " --pod-deletions" } else { "" };
-    format!("apply the guest's role: pintle rbac {modules}{deletions} | kubectl apply -f -")
+    format!("apply the guest's role: {}", object.role_command(None))
 }
 
 /// The status of a Module. `users` are the Reconcilers and Views that use it, each with the places of its history that have it, if nothing
@@ -325,8 +323,18 @@ fn roots_ready(
     } else {
         String::new()
     };
-    let message =
-        format!("{failing} of {total} roots fail ({}): {}{more}{hint}", counts.join(", "), named.join("; "));
+    // Their messages are cut, and the command with them.
+    let trapped = first.iter().find(|(_, cause)| *cause.reason == *reasons::TRAP);
+    let recording = trapped.map_or_else(String::new, |(key, _)| {
+        let (RootKey { namespace, name }, Kind { api_version, kind }) =
+            (key.clone(), object.spec.r#for.clone());
+        pass::recording(&ObjectRef { api_version, kind, namespace, name })
+    });
+    let message = format!(
+        "{failing} of {total} roots fail ({}): {}{more}{recording}{hint}",
+        counts.join(", "),
+        named.join("; ")
+    );
     condition(ConditionStatus::False, commonest, &conditions::message(&message))
 }
 

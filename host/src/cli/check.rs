@@ -130,6 +130,11 @@ impl Check {
         output::print(&(table(&module, verdicts) + &findings.counterexamples()?))?;
         let Some(failure) = failure else { return Ok(CommandStatus::Fine) };
         eprintln!("error: {}: {failure}", self.module.display());
+        if failure.reason == reasons::TRAP {
+            eprintln!(
+                "hint: beside the guest's sources, pintle render and pintle test show the message of its panic"
+            );
+        }
         Ok(CommandStatus::Failed)
     }
 

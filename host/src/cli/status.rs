@@ -172,13 +172,17 @@ impl Screen<'_> {
             let Condition { r#type, reason, message, .. } = condition;
             let said = format!("{}: {reason}: {message}", r#type);
             // Of several roots, and of several refusals of one, each has its line.
-            lines.extend(said.split("; ").map(ToOwned::to_owned));
+            let mut parts = parts(&said);
+            let commands: Vec<String> = parts.extract_if(1.., |part| is_command(part)).collect();
+            lines.extend(parts);
             // The reason of RootsReady is that of roots. A swap may be the cause.
             let (section, back) =
                 if r#type == ROOTS_READY { ("Custom resources", back.take()) } else { (section, None) };
-            // The page names the namespace that Pintle has where nobody says another.
-            let remedy = remedy(section, reason).map(|remedy| remedy.replace(NAMESPACE, self.namespace));
-            lines.extend(back.into_iter().chain(remedy).map(|hint| format!("hint: {hint}")));
+            // A command for this object makes the page's for any needless. The page names the namespace that Pintle has where nobody says
+            // another.
+            let remedy = remedy(section, reason).filter(|_| commands.is_empty());
+            let remedy = remedy.map(|remedy| remedy.replace(NAMESPACE, self.namespace));
+            lines.extend(back.into_iter().chain(commands).chain(remedy).map(|hint| format!("hint: {hint}")));
         }
         lines
     }
@@ -213,6 +217,25 @@ fn is_held(lease: &LeaseSpec, now: Timestamp) -> bool {
         .renew_time
         .as_ref()
         .is_some_and(|renewed| !is_given_up && now.duration_since(renewed.0) <= duration + CLOCK_DIFFERENCE)
+}
+
+/// What semicolons separate in a message, but for those in parentheses.
+fn parts(said: &str) -> Vec<String> {
+    let (mut parts, mut open): (Vec<String>, usize) = (Vec::new(), 0);
+    for piece in said.split("; ") {
+        match parts.last_mut().filter(|_| open > 0) {
+            Some(part) => part.push_str(&format!("; {piece}")),
+            None => parts.push(piece.to_owned()),
+        }
+        let count = |letter: char| piece.matches(letter).count();
+        open = (open + count('(')).saturating_sub(count(')'));
+    }
+    parts
+}
+
+/// Whether it says what to run, and is not cut.
+fn is_command(part: &str) -> bool {
+    [": pintle ", ": kubectl "].iter().any(|start| part.contains(start)) && !part.ends_with('…')
 }
 
 /// What to do about a reason, as the page says it in a section.
@@ -346,6 +369,32 @@ module/new     Unknown   <none>
                     hint: 1 did not fail before the last swap; to go back: pintle swap r --undo\n";
         assert!(text.contains(back), "{text}");
         assert!(text.contains(message) && text.contains("with `--namespace default`, where"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_message_is_cut_between_roots_and_a_command_in_it_is_the_hint() {
+        let invalid = r#"1 of 1 roots fail (1 Invalid): n/a: Invalid: spec.replicas: "2""#;
+        let cut = format!("{invalid}; to delete it now: kubectl delete -n sh…");
+        for (reason, message, end) in [
+            (
+                "Forbidden",
+                "2 of 2 roots fail (2 Forbidden): n/a: Forbidden: no (n/a; Kind=A); n/b: Forbidden: no; \
+                 apply the guest's role: pintle rbac web-0.1.0 | kubectl apply -f -",
+                "n/a: Forbidden: no (n/a; Kind=A)\n  n/b: Forbidden: no\n  \
+                 hint: apply the guest's role: pintle rbac web-0.1.0 | kubectl apply -f -\n",
+            ),
+            ("Invalid", invalid, "\"2\"\n  hint: Mend the root or the guest.\n"),
+            (
+                "Invalid",
+                cut.as_str(),
+                "\n  to delete it now: kubectl delete -n sh…\n  hint: Mend the root or the guest.\n",
+            ),
+        ] {
+            let ready = condition("Ready", "True", "Succeeded", "");
+            let fails = condition("RootsReady", "False", reason, message);
+            let (text, _) = shown(&[reconciler("web-0.1.0", None, &[ready, fails])]).await;
+            assert!(text.ends_with(end), "{text}");
+        }
     }
 
     #[tokio::test]

@@ -34,7 +34,9 @@ use super::{
 /// Switch a Reconciler or View to another Module
 ///
 /// First it shows what the module would change, as `pintle plan -o summary`. Where roots would fail that do not now, or where that cannot be
-/// told, nothing is switched; --force switches all the same. The plan is read with your own rights.
+/// told, nothing is switched; --force switches all the same. Nor is it where the host lacks a right that the module needs: apply its role with
+/// `pintle rbac` first. The plan is read with your own rights, and whoever may not ask what the host may do (SubjectAccessReviews) is told what
+/// it must be allowed.
 ///
 /// The operator loads the new module while the old one keeps working. When the new module is ready, every custom resource is
 /// reconciled with it. If the new module is refused, the old one stays.
@@ -166,6 +168,8 @@ fn applier(found: &Swapped) -> Option<&str> {
 /// What a plan says against a swap, a line for each root.
 #[derive(Debug, Default)]
 struct Objections {
+    /// The command that gives the host the rights that it lacks.
+    role: Option<String>,
     /// Of roots that would fail and do not now.
     failing: Vec<String>,
     /// Of roots of which that cannot be told.
@@ -179,7 +183,8 @@ impl Objections {
         let is_unknown = root.verdict == Verdict::Unknown && !root.has_answer;
         match (&root.failure, root.unknown.first()) {
             (Some(failure), _) if root.fails_newly() => {
-                self.failing.push(format!("{name}: {}: {}", failure.reason, failure.message));
+                let said = failure.with_path().replace('\n', "\n    ");
+                self.failing.push(format!("{name}: {}: {said}", failure.reason));
             }
             (_, Some(Unknown { what, why })) if is_unknown => {
                 self.unknown.push(format!("{name}: {what}: {why}"));
@@ -198,10 +203,14 @@ impl Objections {
         };
         let failing = format!("{} would newly fail", roots_in_words(self.failing.len()));
         let unknown = format!("it cannot be told whether {} would fail", roots_in_words(self.unknown.len()));
-        match (text(failing, &mut self.failing), text(unknown, &mut self.unknown)) {
-            (Some(failing), Some(unknown)) => Some(Problem::failed(format!("{failing}\n{unknown}"))),
-            (Some(failing), None) => Some(Problem::failed(failing)),
-            (None, unknown) => unknown.map(Problem::new),
+        let role = self.role.map(|command| {
+            format!("the host lacks rights that the module needs; apply its role first: {command}")
+        });
+        let failing: Vec<String> = role.into_iter().chain(text(failing, &mut self.failing)).collect();
+        match (failing.join("\n"), text(unknown, &mut self.unknown)) {
+            (failing, unknown) if failing.is_empty() => unknown.map(Problem::new),
+            (failing, Some(unknown)) => Some(Problem::failed(format!("{failing}\n{unknown}"))),
+            (failing, None) => Some(Problem::failed(failing)),
         }
     }
 }
@@ -302,6 +311,8 @@ impl Swap {
         let spec_before = found.spec.clone();
         if !self.dry_run && spec_before != wanted {
             self.leaves_to_others(&found, &wanted)?;
+            // Whoever may not switch it hears that, and no plan that ends with --force.
+            self.want(&objects, found.clone(), &wanted, true).await?;
         }
         if let ModuleUser::Reconciler(name) = &self.what
             && (self.dry_run || spec_before != wanted)
@@ -314,13 +325,15 @@ impl Swap {
             };
             let mut objections = Objections::default();
             let planned = plan::make(client, &request, |root| objections.add(&root)).await;
+            let lacking = planned.as_ref().ok().filter(|summary| summary.lacks_rights());
+            objections.role = lacking.and_then(|summary| summary.role_command.clone());
             if self.dry_run {
                 output::print(&summary_text(&planned?))?;
                 return objections.problem().map_or(Ok(CommandStatus::Fine), Err);
             }
             self.judge(planned, objections)?;
         }
-        let generation = self.want(&objects, found, &wanted).await?;
+        let generation = self.want(&objects, found, &wanted, false).await?;
         let and_config =
             if spec_before.config == wanted.config { "" } else { " with the config that it had" };
         self.say(&format!("module {module} is wanted{and_config}"))?;
@@ -418,9 +431,11 @@ impl Swap {
         objects: &Api<Swapped>,
         mut found: Swapped,
         wanted: &Wanted,
+        dry_run: bool,
     ) -> Result<Option<i64>, Problem> {
         let generation = found.metadata.generation;
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        let params =
+            PatchParams { dry_run, field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
         while found.metadata.generation == generation {
             let mut patch = vec![
                 json!({"op": "replace", "path": "/metadata/resourceVersion", "value": found.resource_version()}),

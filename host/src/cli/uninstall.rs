@@ -111,6 +111,7 @@ const STAYS: &str = "These stay:
   all roots and their CRDs, and the children of roots, without the finalizers of the host
   all objects that Views show
   ClusterRoles of guests: kubectl delete clusterroles -l pintle.dev/aggregate-to-host=true
+  ClusterRoles of users: kubectl delete clusterroles -l pintle.dev/users=true
   ClusterRoles of Views: kubectl delete clusterroles -l pintle.dev/aggregate-to-gateway=true
 ";
 

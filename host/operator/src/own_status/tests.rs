@@ -124,6 +124,15 @@ fn roots_ready_of(roots: RootCounts, failing: &[(&str, &str, &str)]) -> (Conditi
 }
 
 #[test]
+fn of_a_root_whose_guest_traps_a_reconciler_has_the_command_that_shows_why() {
+    let long = "the guest trapped ".repeat(99);
+    let fails = [("a", "Forbidden", "m"), ("b", "GuestTrapped", long.as_str())];
+    let (_, _, message) = roots_ready_of(RootCounts { total: 2, ready: 0, failing: 2 }, &fails);
+    let command = "; to run it beside the guest's sources, with the message: pintle record -n shop shop.x/b > cases/b.yaml; apply";
+    assert!(message.contains(command), "{message}");
+}
+
+#[test]
 fn a_reconciler_names_the_roots_that_fail_and_why() {
     let counts = |total, ready, failing| RootCounts { total, ready, failing };
     let told = |status, reason: &str, message: &str| (status, reason.to_owned(), message.to_owned());

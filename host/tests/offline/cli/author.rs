@@ -261,6 +261,7 @@ fn the_message_of_a_panic_is_shown_where_the_module_traps() {
         assert_eq!(run.code, 1, "{run:?}");
         assert!(told.contains(message), "{run:?}");
         assert!(told.contains("index out of bounds: the len is 5 but the index is 7\n"), "{run:?}");
+        assert!(!told.contains("pintle render") && !told.contains("pintle record"), "{run:?}");
         let run = folder.run(&[command, &["--no-native"]].concat());
         assert!(run.code == 1 && !format!("{run:?}").contains("native run"), "{run:?}");
     }

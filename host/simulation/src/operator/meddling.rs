@@ -63,9 +63,9 @@ impl World {
                 if is_stripped {
                     // Until somebody restores the owner reference, the object is not provably a child of the root, and the root says so.
                     tokio::time::sleep(MEDDLED_FOR).await;
-                    // With an owner that is gone, the garbage collector would delete it, whoever has adopted it meanwhile.
-                    let owner = self.server.object(&root);
-                    if owner.is_some_and(|owner| owner["metadata"]["uid"] == owners[0]["uid"]) {
+                    // Whoever has adopted it meanwhile would lose it, since the owner may be gone.
+                    let annotations = self.server.object(&written)?["metadata"]["annotations"].clone();
+                    if annotations.get(names::ANNOTATION_ADOPT).is_none() {
                         merges(&written, json!({"metadata": {"ownerReferences": owners}}));
                     }
                 }

@@ -64,8 +64,10 @@ impl World {
                     // Until somebody restores the owner reference, the object is not provably a child of the root, and the root says so.
                     tokio::time::sleep(MEDDLED_FOR).await;
                     // Whoever has adopted it meanwhile would lose it, since the owner may be gone.
-                    let annotations = self.server.object(&written)?["metadata"]["annotations"].clone();
-                    if annotations.get(names::ANNOTATION_ADOPT).is_none() {
+                    let is_adopted = self.server.object(&written).is_some_and(|now| {
+                        at(&now, &["metadata", "annotations", names::ANNOTATION_ADOPT]).is_some()
+                    });
+                    if !is_adopted {
                         merges(&written, json!({"metadata": {"ownerReferences": owners}}));
                     }
                 }

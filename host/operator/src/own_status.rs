@@ -249,10 +249,7 @@ pub(crate) fn of_reconciler(
         extra.extend(match &findings.failures {
             Some(failures) => Some(roots_ready(object, findings.roots, findings.unlisted, failures)),
             // What the host before has found holds until then.
-            None => before
-                .conditions
-                .iter()
-                .find(|known| known.r#type == reasons::ROOTS_READY)
+            None => conditions::find(&before.conditions, reasons::ROOTS_READY)
                 .map(|known| condition(reasons::ROOTS_READY, known.status, &known.reason, &known.message)),
         });
         extra.extend(drift.into_iter().chain(needs));

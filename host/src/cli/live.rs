@@ -5,7 +5,7 @@ use std::{fmt, future::Future, time::Duration};
 use jiff::SignedDuration;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::{Api, Client, Error, Resource, api::ListParams, core::ClusterResourceScope};
-use pintle_core::conditions::{READY, STALLED};
+use pintle_core::conditions::{self, READY, STALLED};
 use pintle_kubernetes::connect::Connect;
 use pintle_runtime::clock;
 use pintle_wit::{Condition, ConditionStatus};
@@ -169,7 +169,7 @@ pub(super) fn progress(conditions: &[Condition], observed: Option<i64>, generati
     if observed < generation {
         return silent;
     }
-    let find = |name: &str| conditions.iter().find(|condition| condition.r#type == name);
+    let find = |name: &str| conditions::find(conditions, name);
     let is_true = |condition: &Condition| condition.status == ConditionStatus::True;
     match (find(READY), find(STALLED)) {
         (Some(ready), _) if is_true(ready) => Progress::Done,

@@ -6,7 +6,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::{Api, Client, ResourceExt};
 use pintle_api::{Module, NAMESPACE, Reconciler, View};
 use pintle_core::{
-    conditions::READY,
+    conditions::{self, READY},
     reasons::{
         DRIFT_UNWATCHED, IN_USE, NEEDS_UNWATCHED, REGISTERED, ROOTS_READY, STATUS_SCHEMA_INCOMPLETE,
         STATUS_SUBRESOURCE_MISSING,
@@ -136,7 +136,7 @@ impl Screen<'_> {
         generation: Option<i64>,
         back: Option<String>,
     ) {
-        let ready = conditions.iter().find(|condition| condition.r#type == READY);
+        let ready = conditions::find(conditions, READY);
         let status = ready.map_or(ConditionStatus::Unknown, |ready| ready.status);
         let reason = ready.map(|ready| ready.reason.clone()).unwrap_or_default();
         self.table.row([name, status.as_str().into(), reason]);
@@ -161,7 +161,7 @@ impl Screen<'_> {
         generation: Option<i64>,
         mut back: Option<String>,
     ) -> Vec<String> {
-        let find = |name: &str| conditions.iter().find(|condition| condition.r#type == name);
+        let find = |name: &str| conditions::find(conditions, name);
         let Some(ready) = find(READY) else { return vec!["nothing has been said of it yet".into()] };
         if ready.observed_generation.is_some_and(|seen| Some(seen) < generation) {
             return vec!["it has changed, and nothing has been said of the change yet".into()];

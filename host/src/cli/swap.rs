@@ -11,7 +11,7 @@ use kube::{
 };
 use pintle_api::{ActiveModule, ActiveRoots, Module, ModuleUser, Reconciler, ReconcilerStatus, View};
 use pintle_core::{
-    conditions::READY,
+    conditions::{self, READY},
     plan::{PlannedRoot, Summary, Unknown, Verdict},
     reasons::{PROGRESSING, REGISTERED, ROOTS_READY},
 };
@@ -246,7 +246,7 @@ fn outcome_of_roots(before: &ReconcilerStatus, now: &ReconcilerStatus) -> (Strin
             some => format!(" ({some} of them not before)"),
         });
     }
-    let why = now.conditions.iter().find(|condition| condition.r#type == ROOTS_READY);
+    let why = conditions::find(&now.conditions, ROOTS_READY);
     if let Some(why) = why.filter(|_| active.failing > 0) {
         text.push_str(&format!("\n  {}", why.message));
     }

@@ -8,7 +8,7 @@ use std::{
 use futures::future::join_all;
 use kube::api::ObjectMeta;
 use pintle_api::{self as api, ModuleUser};
-use pintle_core::{ApiError, Duty, reasons, reconciler};
+use pintle_core::{ApiError, Duty, conditions, reasons, reconciler};
 use pintle_kubernetes::{Resource, builtin};
 use pintle_runtime::clock;
 use pintle_wit::{Condition, ConditionStatus, Event, EventType, Kind, names};
@@ -152,7 +152,7 @@ pub(super) fn is_only_starting(
 }
 
 pub(super) fn ready(conditions: &[Condition]) -> Option<&Condition> {
-    conditions.iter().find(|condition| condition.r#type == pintle_core::conditions::READY)
+    conditions::find(conditions, conditions::READY)
 }
 
 /// Reasons that end by themselves within moments.
@@ -378,9 +378,7 @@ async fn tell_in_use(
     before: &[Condition],
     after: &[Condition],
 ) {
-    let in_use = |conditions: &[Condition]| {
-        conditions.iter().find(|condition| condition.r#type == reasons::IN_USE).cloned()
-    };
+    let in_use = |conditions: &[Condition]| conditions::find(conditions, reasons::IN_USE).cloned();
     let Some(condition) =
         in_use(after).filter(|now| in_use(before).is_none_or(|was| was.message != now.message))
     else {

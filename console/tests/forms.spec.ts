@@ -139,6 +139,21 @@ test('a web folder: each rule is said at its field before it is saved, and nothi
   expect(kubectl('get', 'darkrooms', '-A', '-o', 'name')).not.toContain('forms-broken');
 });
 
+test('what is wrong with a field is said, also where the next one is left before the answer', async ({ console: page }) => {
+  await newDarkroom(page, 'WebFolder');
+  await page.route(/dryRun=All/, async (route) => {
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    // The first one is given up meanwhile.
+    await route.continue().catch(() => {});
+  });
+  const asked = page.waitForRequest(/dryRun=All/);
+  await type(page, 'Version', '-1');
+  await asked;
+  await input(page, 'TTL seconds').focus();
+  await input(page, 'TTL seconds').blur();
+  await says(input(page, 'Version'), TAG);
+});
+
 test('a bucket: each rule is said at its field before it is saved and when it is, and nothing is made', async ({ console: page }) => {
   test.slow();
   await untilEngineStarted(page);

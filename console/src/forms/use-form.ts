@@ -77,7 +77,10 @@ export function useForm(options: FormOptions): Form {
   const asked = useRef<{ timer?: ReturnType<typeof setTimeout>; abort?: AbortController; about?: Thing }>({});
   const stop = () => {
     clearTimeout(asked.current.timer);
-    asked.current.abort?.abort();
+    if (!asked.current.abort) return;
+    asked.current.abort.abort();
+    // Nobody gets this answer, so the same is to be asked again.
+    asked.current = {};
   };
   useEffect(() => stop, []);
 
@@ -95,11 +98,12 @@ export function useForm(options: FormOptions): Form {
       asked.current.abort = abort;
       void dryRun(thing, abort.signal).then((faults) => {
         if (abort.signal.aborted) return;
+        delete asked.current.abort;
         // What was typed meanwhile may have been left before it was drawn.
         if (isEqual(latest.current.thing, thing)) setTold(faults);
         else askServer();
       }, () => {
-        delete asked.current.about;
+        if (!abort.signal.aborted) asked.current = {};
       });
     }, SETTLES);
   };

@@ -70,6 +70,14 @@ impl Reconciler {
         names([Some(&self.spec.module), active, candidate])
     }
 
+    /// The command that lets the host do what the guests of its Modules need, and of a new one before them.
+    pub fn role_command(&self, new: Option<&str>) -> String {
+        let others = self.modules().into_iter().filter(|name| Some(*name) != new);
+        let modules: Vec<&str> = new.into_iter().chain(others).collect();
+        let deletions = if self.spec.grants.pod_deletions { " --pod-deletions" } else { "" };
+        format!("pintle rbac {}{deletions} | kubectl apply -f -", modules.join(" "))
+    }
+
     /// The Modules of its history, to which it may be swapped back.
     pub fn modules_before(&self) -> impl Iterator<Item = &str> {
         self.status.iter().flat_map(|status| &status.history).map(|before| before.module.as_str())

@@ -127,7 +127,10 @@ async fn list(call: Call) -> Result<Response, Problem> {
         Err(problem) if problem.status == StatusCode::UNAUTHORIZED => return Err(problem),
         Err(problem) => {
             let reconciler = Kind::new("pintle.dev/v1alpha1", "Reconciler");
-            unread.push(UnreadKind::new(reconciler, problem.detail));
+            let is_forbidden = problem.status == StatusCode::FORBIDDEN;
+            let role = if is_forbidden { "; the ClusterRole pintle-reader gives the right" } else { "" };
+            let why = format!("{}{role}", problem.detail);
+            unread.push(UnreadKind::new(reconciler, why));
         }
     }
     let scope = place.namespace.as_deref();
@@ -364,5 +367,19 @@ mod tests {
             !log.iter().any(|asked| asked.path.contains("/jobs")),
             "the other Reconciler is for another kind"
         );
+    }
+
+    #[tokio::test]
+    async fn who_may_not_read_reconcilers_is_told_the_role_that_gives_the_right() {
+        let (client, _) = upstream(|asked| match asked.path.starts_with("/apis/pintle.dev/") {
+            true => refused(403, "Forbidden", "no reconcilers for ann"),
+            false => served(asked),
+        });
+        let app = fake::app(fake::cluster(), client);
+        let path = "/api/v1/objects/a.example/v1/rooms/namespaces/n/a/children";
+        let (code, children) = ask(&app, request("GET", path, None)).await;
+        let unread = &children["unread"][0];
+        assert_eq!((code, &unread["kind"]), (200, &json!("Reconciler")), "{children}");
+        assert!(unread["why"].as_str().is_some_and(|why| why.contains("ClusterRole pintle-reader")));
     }
 }

@@ -25,6 +25,11 @@ pub struct Blocker {
     pub terminal: bool,
 }
 
+/// The condition of a type.
+pub fn find<'a>(conditions: &'a [Condition], name: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.r#type == name)
+}
+
 /// The host's conditions and the guest's, sorted by type. A condition keeps its transition time if its status did not change. `blockers`
 /// has the most important one first; none means ready.
 pub fn compute(

@@ -51,9 +51,10 @@ pub struct GateContext<'a> {
 }
 
 impl GateContext<'_> {
-    /// The namespace that a child names, or its root's.
+    /// The namespace that a child is in: its root's, or the one that it names where the root has none. A child that names another than
+    /// its root's is refused for that alone, and not for what it and the others say of each other.
     fn namespace_of<'b>(&'b self, child: &'b Value) -> Option<&'b str> {
-        object::namespace(child).or_else(|| object::namespace(self.root))
+        object::namespace(self.root).or_else(|| object::namespace(child))
     }
 }
 

@@ -50,6 +50,7 @@ use serde_json::Value;
 
 pub use api_error::ApiError;
 pub use binding::{Binding, Duty};
+pub use blockers::{RECORDING, recording};
 pub use end::Wake;
 pub use memory::RootMemory;
 pub use preview::{Fate, PatchFate, Preview, Previewed};

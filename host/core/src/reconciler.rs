@@ -1,6 +1,6 @@
 //! The parts of a Reconciler's spec that decide what its guest may do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_wit::{ChildKind, Failure, Kind, Manifest, NeedKind, PatchKind};
 use schemars::JsonSchema;
@@ -323,6 +323,37 @@ pub const CAPABILITIES: [&str; 11] = [
 /// Secrets that are children would mean reading all of them.
 pub fn is_watchable(kind: &Kind) -> bool {
     !(kind.group().is_empty() && kind.kind == "Secret")
+}
+
+/// The verbs of RBAC that a host may need.
+const VERBS: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
+
+/// The kinds that a guest uses, its root's among them, with what a host must be allowed to do with their objects. A Reconciler may grant
+/// deletions of Pods, which the manifest does not tell.
+pub fn rights(manifest: &Manifest, pod_deletions: bool) -> BTreeMap<Kind, Vec<&'static str>> {
+    let root = &manifest.reconciles;
+    let children: BTreeSet<Kind> = manifest.children.iter().map(ChildKind::kind).collect();
+    let patches = manifest.patches.iter().map(|patch| Kind::new(&patch.api_version, &patch.kind));
+    let patches: BTreeSet<Kind> = patches.collect();
+    let needs = manifest.needs.iter().map(|need| Kind::new(&need.api_version, &need.kind));
+    let evicted = manifest.evictions.then(|| Kind::new("v1", "Pod"));
+    let mut rights = BTreeMap::new();
+    for kind in children.union(&patches).cloned().chain(needs).chain(evicted).chain([root.clone()]) {
+        let is_child = children.contains(&kind);
+        let is_deleted = pod_deletions && kind.group().is_empty() && kind.kind == "Pod";
+        let verbs = VERBS.into_iter().filter(|verb| match *verb {
+            "list" | "watch" => is_watchable(&kind),
+            // An apply creates with `patch`; the API server asks for `create` as well.
+            "create" => is_child,
+            // A finalizer is a field of the root's metadata.
+            "patch" => is_child || patches.contains(&kind) || manifest.finalizer && kind == *root,
+            "delete" => is_child || is_deleted,
+            _ => true,
+        });
+        let verbs = verbs.collect();
+        rights.insert(kind, verbs);
+    }
+    rights
 }
 
 /// Whether this host can run a guest with this manifest.

@@ -86,9 +86,7 @@ fn of_trap(trap: Trap, error: &Error, limits: &CallLimits) -> Failure {
         Trap::StringOutOfBounds | Trap::ListOutOfBounds => {
             return Failure::terminal(reasons::OUT_OF_BOUNDS, "the guest's answer lies outside its memory");
         }
-        Trap::UnreachableCodeReached => {
-            " (a panic, in most languages; pintle render shows its message, beside the guest's sources)"
-        }
+        Trap::UnreachableCodeReached => " (a panic, in most languages)",
         // The stack of a Rust guest is at the bottom of its memory, so a stack overflow leads to this trap.
         Trap::MemoryOutOfBounds => " (often a stack that was used up: 64 KiB in Rust)",
         _ => "",

@@ -14,7 +14,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kube::{Client, ResourceExt};
 use pintle_api::{View, ViewStatus};
-use pintle_core::{conditions::READY, view::Backing};
+use pintle_core::{
+    conditions::{self, READY},
+    view::Backing,
+};
 use pintle_kubernetes::{Cluster, REQUEST_TIMEOUT, Resource, builtin};
 use pintle_modules::Loader;
 use pintle_runtime::{Spawner, clock};
@@ -260,7 +263,7 @@ impl Control {
         };
         let ready = |status: Option<&ViewStatus>| {
             let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
-            conditions.iter().find(|condition| condition.r#type == READY).cloned()
+            conditions::find(conditions, READY).cloned()
         };
         let (before, Some(after)) = (ready(view.status.as_ref()), ready(Some(status))) else { return };
         let (was, is) =

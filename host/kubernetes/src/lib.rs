@@ -4,6 +4,7 @@
 //! `pintle-core` decides what is retried, and when; a client with its own retry could hold up a pass for minutes. Every write also
 //! passes [`Hold`], so that a host that is not the leader, or not any more, writes nothing.
 
+mod access;
 mod backoff;
 pub mod connect;
 mod discover;
@@ -27,6 +28,7 @@ use pintle_core::{
 use pintle_wit::{Cause, EvictionMode, Kind, ObjectRef};
 use serde_json::{Value, json};
 
+pub use access::access_review;
 pub use backoff::Backoff;
 pub use discover::Resource;
 pub use hold::{Held, Hold, Lapsed};
@@ -321,16 +323,6 @@ impl Cluster {
         let path = resource.path(object::namespace(object), None);
         let call = Call::write(Method::POST, format!("{path}?fieldManager={OWN_MANAGER}"), JSON, object);
         Ok(self.send(call).await?.object)
-    }
-
-    /// Asks the API server whether a user may do something. This changes nothing, so the host need not be the leader.
-    ///
-    /// # Errors
-    /// When the API server did not answer.
-    pub async fn review(&self, review: &Value) -> Result<Value, ApiError> {
-        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews".to_owned();
-        let anybody = self.with_hold(Hold::always());
-        Ok(anybody.send(Call::write(Method::POST, path, JSON, review)).await?.object)
     }
 
     /// Makes a request about an object.

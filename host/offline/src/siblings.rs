@@ -46,8 +46,10 @@ pub(crate) fn warnings(children: &[Value]) -> Vec<String> {
                 selector.iter().all(|(name, value)| labels.get(name) == Some(value))
             };
             let mut pods = beside.iter().filter_map(|child| labels_of_pods(child)).peekable();
-            if pods.peek().is_some() && !pods.any(means) {
-                warn(path, format!("no child has Pods with the labels {value}"));
+            let Some(first) = pods.peek().copied() else { continue };
+            if !pods.any(means) {
+                let first = Value::Object(first.clone());
+                warn(path, format!("no child has Pods with the labels {value}; there are Pods with {first}"));
             }
         }
     }
@@ -79,7 +81,9 @@ fn name(
         if let (Some(wanted), Some(ports)) = (object::at(value, &["port", key]), ports)
             && !ports.iter().any(|port| port.get(field) == Some(wanted))
         {
-            warn(format!("{path}.port.{key}"), format!("Service {name} has no port {wanted}"));
+            let names = ports.iter().filter_map(|port| object::text(port, &["name"]));
+            let near = did_you_mean(wanted.as_str().unwrap_or_default(), names);
+            warn(format!("{path}.port.{key}"), format!("Service {name} has no port {wanted}{near}"));
         }
     }
 }
@@ -167,8 +171,8 @@ mod tests {
                 Some(format!("{backend}.port.number: Service web has no port 8080")),
             ),
             (
-                ingress("web", json!({"name": "https"})),
-                Some(format!("{backend}.port.name: Service web has no port \"https\"")),
+                ingress("web", json!({"name": "htpp"})),
+                Some(format!("{backend}.port.name: Service web has no port \"htpp\"; did you mean http?")),
             ),
             (
                 child("networking.k8s.io/v1", "Ingress", "web", json!({"defaultBackend": {"service": {"name": "x"}}})),
@@ -190,11 +194,11 @@ mod tests {
             (service(Value::Null), None),
             (
                 service(json!({"app": "wbe"})),
-                Some("Service n/other: spec.selector: no child has Pods with the labels {\"app\":\"wbe\"}".into()),
+                Some("Service n/other: spec.selector: no child has Pods with the labels {\"app\":\"wbe\"}; there are Pods with {\"app\":\"web\",\"tier\":\"front\"}".into()),
             ),
             (
                 budget(json!({"app": "x"})),
-                Some("PodDisruptionBudget n/web: spec.selector.matchLabels: no child has Pods with the labels {\"app\":\"x\"}".into()),
+                Some("PodDisruptionBudget n/web: spec.selector.matchLabels: no child has Pods with the labels {\"app\":\"x\"}; there are Pods with {\"app\":\"web\",\"tier\":\"front\"}".into()),
             ),
         ] {
             let children = [web().to_vec(), vec![child]].concat();

@@ -2,10 +2,10 @@
 //! so the host asks the API server about the account's rights.
 
 use pintle_core::{account::Account, needs::LookUp, reasons};
-use pintle_kubernetes::{Cluster, REQUEST_TIMEOUT, Resource};
+use pintle_kubernetes::{Cluster, REQUEST_TIMEOUT, Resource, access_review};
 use pintle_runtime::remembered::{Key, Remembered};
 use pintle_wit::{Failure, Select};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The verbs that an account needs on a kind, so that its guest may observe it.
 const VERBS: [&str; 2] = ["get", "list"];
@@ -69,7 +69,7 @@ impl Access {
     async fn may(&self, cluster: &Cluster, question: &Question<'_>) -> Result<(), Failure> {
         let review = question.review();
         let key = Key::of(review.to_string().as_bytes());
-        let ask = async || cluster.review(&review).await.map(|review| verdict(&review));
+        let ask = async || cluster.review(&review).await;
         // With the wait for whoever asks the same. What was not answered is not remembered, because it says nothing about the account.
         let unknown = match tokio::time::timeout(REQUEST_TIMEOUT, self.0.get_or_ask(key, ask)).await {
             Ok(Ok(verdict)) => return verdict.map_err(|why| question.denied(&why)),
@@ -99,16 +99,7 @@ impl Question<'_> {
     }
 
     fn review(&self) -> Value {
-        json!({
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-            "spec": {
-                "user": self.account.user(), "groups": self.account.groups(),
-                "resourceAttributes": {
-                    "verb": self.verb, "group": self.resource.kind.group(), "resource": self.resource.plural,
-                    "namespace": self.namespace().unwrap_or_default(), "name": self.name.unwrap_or_default(),
-                },
-            },
-        })
+        access_review(self.account, self.verb, self.resource, self.namespace(), self.name)
     }
 
     /// The failure of a guest's root if the answer is no.
@@ -134,36 +125,11 @@ impl Question<'_> {
     }
 }
 
-/// Allowed only if the API server explicitly says so.
-fn verdict(review: &Value) -> Verdict {
-    let is = |field: &str| review["status"][field] == Value::Bool(true);
-    if is("allowed") && !is("denied") {
-        return Ok(());
-    }
-    let text = |field: &str| review["status"][field].as_str().filter(|text| !text.is_empty());
-    Err(text("reason").or_else(|| text("evaluationError")).unwrap_or_default().to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use pintle_kubernetes::builtin;
 
     use super::*;
-
-    #[test]
-    fn only_a_plain_yes_is_a_yes() {
-        assert_eq!(verdict(&json!({"status": {"allowed": true}})), Ok(()));
-        for status in [
-            json!({}),
-            json!({"allowed": false}),
-            json!({"allowed": "true"}),
-            json!({"allowed": true, "denied": true}),
-        ] {
-            assert_eq!(verdict(&json!({"status": status})), Err(String::new()), "{status}");
-        }
-        let because = json!({"status": {"allowed": false, "reason": "no"}});
-        assert_eq!(verdict(&because), Err("no".into()));
-    }
 
     #[test]
     fn a_refusal_says_who_cannot_do_what_where() {

@@ -7,14 +7,14 @@ use pintle_api::{self as api, ModuleStatus, ModuleUser, ReconcilerStatus, RootCo
 use pintle_core::{
     StatusSchema,
     conditions::{self, Blocker},
-    reasons,
+    pass, reasons,
 };
-use pintle_wit::{Condition, ConditionStatus, Failure, GuestCondition, Kind};
+use pintle_wit::{Condition, ConditionStatus, Failure, GuestCondition, Kind, ObjectRef};
 
 use super::{
     bind::{self, InForce},
     load::{Facts, Progress},
-    store::Failures,
+    store::{Failures, RootKey},
     watch::WatchKey,
 };
 
@@ -23,9 +23,7 @@ const STEPS: [&str; 3] = [reasons::FETCHED, reasons::VERIFIED, reasons::COMPILED
 
 /// What helps where the host lacks a right that the guest of this Reconciler needs: a command to paste.
 fn apply_the_role(object: &api::Reconciler) -> String {
-    let modules = Vec::from_iter(object.modules()).join(" ");
-    let deletions = if object.spec.grants.pod_deletions { " --pod-deletions" } else { "" };
-    format!("apply the guest's role: pintle rbac {modules}{deletions} | kubectl apply -f -")
+    format!("apply the guest's role: {}", object.role_command(None))
 }
 
 /// The status of a Module. `users` are the Reconcilers and Views that use it, each with the places of its history that have it, if nothing
@@ -178,6 +176,8 @@ pub(crate) struct Findings {
     /// The namespaces in which the host sees these changes nevertheless.
     pub(crate) watched_needs: BTreeSet<String>,
     pub(crate) roots: RootCounts,
+    /// The watches of the roots fail, and none has ever listed one.
+    pub(crate) unlisted: bool,
     /// How far the roots have got with what is in force.
     pub(crate) active_roots: Option<api::ActiveRoots>,
     /// The roots that fail; `None` while the host has just started and has not looked at all of them.
@@ -247,12 +247,9 @@ pub(crate) fn of_reconciler(
             condition(reasons::NEEDS_UNWATCHED, ConditionStatus::True, reasons::KIND_NOT_WATCHED, &message)
         });
         extra.extend(match &findings.failures {
-            Some(failures) => Some(roots_ready(object, findings.roots, failures)),
+            Some(failures) => Some(roots_ready(object, findings.roots, findings.unlisted, failures)),
             // What the host before has found holds until then.
-            None => before
-                .conditions
-                .iter()
-                .find(|known| known.r#type == reasons::ROOTS_READY)
+            None => conditions::find(&before.conditions, reasons::ROOTS_READY)
                 .map(|known| condition(reasons::ROOTS_READY, known.status, &known.reason, &known.message)),
         });
         extra.extend(drift.into_iter().chain(needs));
@@ -268,8 +265,9 @@ pub(crate) fn of_reconciler(
         history: active.map_or_else(|| before.history.clone(), |active| before.history_with(active)),
         candidate: in_force.ok().and_then(|in_force| in_force.candidate.clone()),
         child_kinds: findings.child_kinds.clone(),
-        // While nothing is in force, nobody counts them.
-        roots: in_force.is_ok().then_some(findings.roots),
+        // While nothing is in force, or none can be listed, nobody counts them.
+        roots: (in_force.is_ok() && (!findings.unlisted || findings.roots.total > 0))
+            .then_some(findings.roots),
         conditions,
     }
 }
@@ -286,10 +284,19 @@ pub(crate) fn differ_in_roots_alone(one: &ReconcilerStatus, other: &ReconcilerSt
 }
 
 /// Whether the roots are ready, and which of them fail and why.
-fn roots_ready(object: &api::Reconciler, roots: RootCounts, failures: &Failures) -> GuestCondition {
+fn roots_ready(
+    object: &api::Reconciler,
+    roots: RootCounts,
+    unlisted: bool,
+    failures: &Failures,
+) -> GuestCondition {
     let RootCounts { total, ready, failing } = roots;
     let condition =
         |status, reason: &str, message: &str| condition(reasons::ROOTS_READY, status, reason, message);
+    if unlisted {
+        let message = "the host cannot list the roots; Ready says why";
+        return condition(ConditionStatus::Unknown, reasons::WATCH_FAILING, message);
+    }
     let Failures { first, reasons } = failures;
     let Some((commonest, _)) = reasons.first().filter(|_| failing > 0) else {
         return if ready == total {
@@ -313,8 +320,18 @@ fn roots_ready(object: &api::Reconciler, roots: RootCounts, failures: &Failures)
     } else {
         String::new()
     };
-    let message =
-        format!("{failing} of {total} roots fail ({}): {}{more}{hint}", counts.join(", "), named.join("; "));
+    // Their messages are cut, and the command with them.
+    let trapped = first.iter().find(|(_, cause)| *cause.reason == *reasons::TRAP);
+    let recording = trapped.map_or_else(String::new, |(key, _)| {
+        let (RootKey { namespace, name }, Kind { api_version, kind }) =
+            (key.clone(), object.spec.r#for.clone());
+        pass::recording(&ObjectRef { api_version, kind, namespace, name })
+    });
+    let message = format!(
+        "{failing} of {total} roots fail ({}): {}{more}{recording}{hint}",
+        counts.join(", "),
+        named.join("; ")
+    );
     condition(ConditionStatus::False, commonest, &conditions::message(&message))
 }
 

@@ -32,8 +32,8 @@ impl Shared {
         // Of all Reconcilers, also those that have nothing in force. What was said before of one, or of one that is gone, does not stay.
         metrics.reconciler_ready.clear();
         for (name, object) in &state.own.reconcilers {
-            let mut said = object.status.iter().flat_map(|status| &status.conditions);
-            let ready = said.find(|condition| condition.r#type == conditions::READY);
+            let status = object.status.as_ref();
+            let ready = status.and_then(|status| conditions::find(&status.conditions, conditions::READY));
             let reason = ready.map(|ready| ready.reason.clone()).unwrap_or_default();
             let is_ready = ready.is_some_and(|ready| ready.status == ConditionStatus::True);
             let of = Readiness { controller: name.clone(), reason };

@@ -21,7 +21,7 @@ use crate::{
     ask::{Asked, Asking},
     children::Children,
     needs::Needs,
-    newcomers::newcomers,
+    newcomers,
     reader::{Reader, reference},
     target::{Target, random},
     text,
@@ -94,6 +94,13 @@ impl Preview {
         }
         drop(planned);
         let target = &asking.target;
+        let mut new_kinds =
+            newcomers::newcomers(&target.binding.manifest, target.before.as_ref(), &target.binding.grants);
+        // Another account, which writes the children, has roles of its own.
+        if !new_kinds.is_empty() && matches!(target.account, Ok(None)) {
+            new_kinds = newcomers::review(&asking.reader, new_kinds).await;
+        }
+        let may_lack = new_kinds.iter().any(|new| new.missing.as_ref().is_none_or(|all| !all.is_empty()));
         Ok(Summary {
             reconciler: target.name.clone(),
             module: pintle_core::plan::ModuleName {
@@ -101,7 +108,8 @@ impl Preview {
                 digest: target.judged.digest.clone(),
             },
             in_force: target.in_force.clone(),
-            new_kinds: newcomers(&target.binding.manifest, target.before.as_ref(), &target.binding.grants),
+            role_command: may_lack.then(|| target.reconciler.role_command(Some(&target.judged.name))),
+            new_kinds,
             seconds: clock::monotonic().saturating_sub(started).as_secs_f64(),
             ..tally.summary()
         })
@@ -153,9 +161,8 @@ fn judge(
 pub(crate) type Refused = (ObjectRef, Problem);
 
 /// Why a child stays as it is.
-pub(crate) fn why(Problem { message, path, .. }: &Problem) -> String {
-    let at = path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
-    format!("the API server refuses it: {at}{message}")
+pub(crate) fn why(problem: &Problem) -> String {
+    format!("the API server refuses it: {}", problem.with_path())
 }
 
 /// What the API server would refuse stands in the way of the root.

@@ -89,8 +89,9 @@ impl Kinds {
                 found.unfit(&path, &cause.message);
             }
         }
-        if custom.is_none() && !selects_its_pods(&kind, object) {
-            found.unfit(&below(LABELS), "`selector` does not match template `labels`");
+        if let (None, Some((name, value))) = (custom, unselected(&kind, object)) {
+            let why = "`selector` does not match template `labels`";
+            found.unfit(&below(LABELS), &format!("{why}: it selects {name}: {value}"));
         }
         found.violations.into_result()
     }
@@ -109,14 +110,14 @@ fn causes(schema: &Value, object: &Value) -> Vec<Cause> {
 /// The labels of the Pods of a workload.
 const LABELS: &str = "spec.template.metadata.labels";
 
-/// Whether the Pods of a workload have the labels that it selects them by. A Job may leave the selector to the API server.
-fn selects_its_pods(kind: &Kind, object: &Value) -> bool {
+/// A label that a workload selects its Pods by and that they do not have. A Job may leave the selector to the API server.
+fn unselected<'a>(kind: &Kind, object: &'a Value) -> Option<(&'a String, &'a Value)> {
     if kind.api_version != "apps/v1" && kind.kind != "Job" {
-        return true;
+        return None;
     }
     let labels = &object["spec"]["template"]["metadata"]["labels"];
     let selector = object["spec"]["selector"]["matchLabels"].as_object();
-    selector.into_iter().flatten().all(|(name, value)| labels[name.as_str()] == *value)
+    selector.into_iter().flatten().find(|(name, value)| labels[name.as_str()] != **value)
 }
 
 /// The longest value that is shown, in characters.
@@ -401,11 +402,11 @@ mod tests {
             let said = |labels: Value| said(&workload(api_version, kind, json!({"matchLabels": labels})));
             assert_eq!(said(json!({"app": "web"})), "fits");
             let expected = format!(
-                "Invalid: children[0].object.spec.template.metadata.labels: {kind} web: `selector` does not match template `labels`"
+                "Invalid: children[0].object.spec.template.metadata.labels: {kind} web: `selector` does not match template `labels`: it selects "
             );
             assert_eq!(
                 [said(json!({"app": "wbe"})), said(json!({"app": "web", "a": "b"}))],
-                [expected.clone(), expected]
+                [format!("{expected}app: \"wbe\""), format!("{expected}a: \"b\"")]
             );
         }
         assert_eq!(said(&workload("batch/v1", "Job", Value::Null)), "fits");

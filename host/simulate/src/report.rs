@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, path::Path};
 
 use pintle::cli::{native::Native, output, problem::Problem, simulate::Simulate};
-use pintle_simulation::{Class, Differing, Failure, Property, Replay, RunOutcome, Tally, TraceEntry};
+use pintle_simulation::{
+    Class, Differing, Failure, Property, RECORDING, Replay, RunOutcome, Tally, TraceEntry,
+};
 use serde_json::{Value, json};
 
 /// How many of the steps before a failure are shown.
@@ -91,7 +93,7 @@ impl<'a> Report<'a> {
             return Ok(format!(
                 "FAILED  {}: {}\n{said}  what to do: {}\n",
                 replay.scenario,
-                indented(broken.what.trim_end(), "    "),
+                indented(&what_was_found(&broken.what), "    "),
                 broken.property.advice()
             ));
         }
@@ -106,7 +108,10 @@ impl<'a> Report<'a> {
             true => text.push_str("  what goes wrong: nothing; this is the guest alone\n"),
             false => text.push_str(&format!("  what goes wrong: {}\n", faults.join("; "))),
         }
-        text.push_str(&format!("  what was found: {}\n{said}", indented(broken.what.trim_end(), "    ")));
+        text.push_str(&format!(
+            "  what was found: {}\n{said}",
+            indented(&what_was_found(&broken.what), "    ")
+        ));
         if let Some(differing) = &outcome.evidence.differing {
             let Differing { about, before, after } = differing;
             text.push_str(&format!("  {about}\n"));
@@ -143,7 +148,7 @@ impl<'a> Report<'a> {
         if let Some(broken) = &outcome.broken {
             data["property"] = broken.property.letter().into();
             data["shouldHold"] = broken.property.in_words().into();
-            data["found"] = broken.what.trim_end().into();
+            data["found"] = what_was_found(&broken.what).into();
             data["advice"] = broken.property.advice().into();
         }
         if let Some(said) =
@@ -181,6 +186,12 @@ fn in_words(failure: &Failure) -> Vec<String> {
 fn last_steps(outcome: &RunOutcome, shown: usize) -> &[TraceEntry] {
     let steps = outcome.until_broken();
     &steps[steps.len().saturating_sub(shown)..]
+}
+
+/// What was found, without the commands that are for a cluster.
+fn what_was_found(what: &str) -> String {
+    let lines = what.trim_end().lines().map(|line| line.split(RECORDING).next().unwrap_or(line));
+    lines.collect::<Vec<&str>>().join("\n")
 }
 
 /// Further lines, under the first.

@@ -28,5 +28,6 @@ pub use operator::{
     Class, Differing, Evidence, Failure, Fault, Hosts, NamedModule, OnEvent, OnRequest, OnWrite, Plan,
     Property, Replay, Resolve, RunOutcome, Setting, Simulation, Subject, Tally, UnknownKinds, choice,
 };
+pub use pintle_core::pass::RECORDING;
 pub use run::TraceEntry;
 pub use seam::{Seam, Seams, Sent};

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
 use clap::Args;
@@ -32,7 +32,7 @@ const NO_COMPONENT: &str =
 ///
 /// The command fails, and leaves `crd.yaml` as it was, if the API server would refuse the CRD for its names, for a schema that is not
 /// structural, for a default that does not fit, for the keys of a list, for the path of a column or of the scale, or for a CEL rule with
-/// an error of syntax or a field that is not declared. What a CEL rule costs, and whether its operands fit together, is left to the API
+/// an error of syntax, a field that is not declared or a function that is not there. What a CEL rule costs, and whether its operands fit together, is left to the API
 /// server.
 ///
 /// The compiled dependencies are where cargo puts them: in `target` of the guest, or of its workspace, whose guests share them.
@@ -106,10 +106,11 @@ impl Build {
         package.clean_others()?;
         eprintln!("building the schema generator (1 of 2)");
         let mut generator = Command::new(native::build(package, self.locked)?);
-        generator.args(self.locked.then_some("--check")).stdout(Stdio::inherit());
+        generator.args(self.locked.then_some("--check"));
         let before = JUDGED.map(|(file, _)| fs::read(package.folder.join(file)).ok());
-        cargo::run(&mut generator, "generating the schemas")?;
+        let wrote = cargo::run(&mut generator, "generating the schemas")?;
         admit(&package.folder).inspect_err(|_| restore(&package.folder, before))?;
+        output::print(&String::from_utf8_lossy(&wrote))?;
         eprintln!("building the module (2 of 2)");
         let words = ["rustc", "--lib", "--release", "--target", TARGET];
         let mut command = package.cargo(&words, &PROFILE, self.locked);
@@ -170,7 +171,12 @@ fn admit(folder: &Path) -> Result<(), Problem> {
         return Ok(());
     }
     let message = format!("the generated schemas are refused:\n  {}", refused.join("\n  "));
-    Err(Problem::failed(message).hint("docs/crds.md says which type of Rust gives which schema"))
+    let hint = if refused.iter().all(|told| told.contains(".x-kubernetes-validations[")) {
+        "a rule of CEL stands in `rules` of the Crd or at its field, in src/resource.rs of a new guest"
+    } else {
+        "docs/crds.md says which type of Rust gives which schema"
+    };
+    Err(Problem::failed(message).hint(hint))
 }
 
 /// The flags of the compiler. No path of this machine may get into the module, or its digest would depend on it. They are the same for all

@@ -182,8 +182,7 @@ fn quiet() -> Option<&'static str> {
     (!io::stderr().is_terminal()).then_some("--quiet")
 }
 
-/// Runs a command, which writes its complaints to the standard error itself, and returns what it wrote to the standard output, unless that is
-/// inherited.
+/// Runs a command, which writes its complaints to the standard error itself, and returns what it wrote to the standard output.
 pub(super) fn run(command: &mut Command, what: &str) -> Result<Vec<u8>, Problem> {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| Problem::new(format!("{what} cannot be run: {error}")))?;

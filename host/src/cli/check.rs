@@ -27,10 +27,10 @@ use views::ViewTrial;
 /// Check a module and show what it declares
 ///
 /// The command loads the module as the operator does and calls it. The input is the objects in the files of -f. Without -f, it is
-/// every case in the directory `cases` beside the module. Without cases, it is a custom resource with an empty spec. Every call is
-/// made several times and with the observed children in another order. The answers must be the same. In another
-/// namespace the answer must be allowed too, with as many children of each kind. Instructions are counted, so that a call takes a little
-/// longer here than in a cluster.
+/// every case in the directory `cases` beside the module. Without cases, it is `sample.yaml` beside the module, with `reconciler.yaml`
+/// there. Without that too, it is a custom resource with an empty spec. Every call is made several times and with the observed children
+/// in another order. The answers must be the same. In another namespace the answer must be allowed too, with as many children of each
+/// kind. Instructions are counted, so that a call takes a little longer here than in a cluster.
 ///
 /// Of each number of a resource, also of those that only its CRD declares, the command makes others that are easily lost: integers
 /// beyond 2^53, and doubles of 17 digits. The guest must hand them on as they are, or refuse them.
@@ -130,6 +130,11 @@ impl Check {
         output::print(&(table(&module, verdicts) + &findings.counterexamples()?))?;
         let Some(failure) = failure else { return Ok(CommandStatus::Fine) };
         eprintln!("error: {}: {failure}", self.module.display());
+        if failure.reason == reasons::TRAP {
+            eprintln!(
+                "hint: beside the guest's sources, pintle render and pintle test show the message of its panic"
+            );
+        }
         Ok(CommandStatus::Failed)
     }
 
@@ -181,7 +186,8 @@ impl Check {
         files.map(|file| Ok((file.clone(), case::read(&file)?))).collect()
     }
 
-    /// Asks a guest that reconciles: about its cases, about what is given, or else about a root with an empty spec.
+    /// Asks a guest that reconciles: about its cases, about what is given, about the sample beside the module, or else about a root with an
+    /// empty spec.
     fn calls(
         &self,
         guest: &Guest,
@@ -209,8 +215,15 @@ impl Check {
             return Ok(calls);
         }
         let now = case::time(None)?;
-        let names: Vec<String> = self.filenames.iter().map(|file| file.display().to_string()).collect();
-        let (mut name, documents) = (names.join(", "), given.to_vec());
+        let (mut files, sample) = (self.filenames.clone(), self.module.with_file_name("sample.yaml"));
+        if files.is_empty() && sample.is_file() {
+            let reconciler = module::reconciler_beside(&self.module, guest)?;
+            let sound = reconciler.filter(|(_, failures)| failures.is_empty());
+            files = std::iter::once(sample).chain(sound.map(|(file, _)| file.into())).collect();
+        }
+        let given = if given.is_empty() { documents::read(&files)? } else { given.to_vec() };
+        let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        let (mut name, documents) = (names.join(", "), given.clone());
         let mut objects = Objects { documents, beside: crds, now, strict: true, ..Objects::default() };
         if given.is_empty() {
             name = "an empty spec".to_owned();

@@ -3,8 +3,9 @@
 use std::{fmt, future::Future, time::Duration};
 
 use jiff::SignedDuration;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::{Api, Client, Error, Resource, api::ListParams, core::ClusterResourceScope};
-use pintle_core::conditions::{READY, STALLED};
+use pintle_core::conditions::{self, READY, STALLED};
 use pintle_kubernetes::connect::Connect;
 use pintle_runtime::clock;
 use pintle_wit::{Condition, ConditionStatus};
@@ -22,7 +23,15 @@ pub(super) const POLL: Duration = Duration::from_millis(250);
 pub(super) const PODS: &str = "see whether the host and the gateway run: kubectl -n pintle-system get pods";
 
 /// What helps whoever lacks a right.
-pub(super) const RIGHTS: &str = "see who you are with: kubectl auth whoami; pintle rbac MODULE --users prints the roles of those who use a kind";
+const RIGHTS: &str = "see who you are with: kubectl auth whoami; pintle rbac MODULE --users prints the roles of those who use a kind";
+/// What helps whoever may not read the host's own objects.
+const READER: &str = "these are in no namespace; an administrator lets you read them with: pintle rbac MODULE --users | kubectl apply -f -; kubectl create clusterrolebinding NAME --clusterrole pintle-reader --user YOU";
+
+/// What helps somebody of whom the API server said this.
+pub(super) fn rights(said: &str) -> &'static str {
+    let is_read = said.contains("cannot get resource") || said.contains("cannot list resource");
+    if is_read && said.contains(r#"in API group "pintle.dev""#) { READER } else { RIGHTS }
+}
 
 /// How many objects a reply may bring.
 const PAGE_OBJECTS: u32 = 500;
@@ -57,6 +66,25 @@ pub(super) async fn client(connect: &Connect) -> Result<Client, Problem> {
     }
 }
 
+/// The namespace of the host's account, if it has one.
+pub(super) async fn host_namespace(client: &Client) -> Result<Option<String>, Error> {
+    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+    let binding = bindings.get_opt("pintle").await?;
+    let subjects = binding.and_then(|binding| binding.subjects).unwrap_or_default();
+    Ok(subjects.into_iter().find_map(|subject| subject.namespace))
+}
+
+/// Refuses a namespace where the host is in another one.
+pub(super) fn refuse_elsewhere(host: Option<&str>, namespace: &str) -> Result<(), Problem> {
+    match host {
+        Some(place) if place != namespace => {
+            Err(Problem::new(format!("Pintle is in namespace {place}, not in {namespace}"))
+                .hint(format!("add: --namespace {place}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What the API server, or the way to it, said about something.
 pub(super) fn problem(about: impl fmt::Display, error: &Error) -> Problem {
     if let Error::Api(status) = error {
@@ -64,7 +92,7 @@ pub(super) fn problem(about: impl fmt::Display, error: &Error) -> Problem {
         let problem = Problem::new(format!("{about}: {said}"));
         return match status.code {
             401 => problem.hint("the credentials in the kubeconfig are not accepted"),
-            403 => problem.hint(RIGHTS),
+            403 => problem.hint(rights(&status.message)),
             _ => problem,
         };
     }
@@ -141,7 +169,7 @@ pub(super) fn progress(conditions: &[Condition], observed: Option<i64>, generati
     if observed < generation {
         return silent;
     }
-    let find = |name: &str| conditions.iter().find(|condition| condition.r#type == name);
+    let find = |name: &str| conditions::find(conditions, name);
     let is_true = |condition: &Condition| condition.status == ConditionStatus::True;
     match (find(READY), find(STALLED)) {
         (Some(ready), _) if is_true(ready) => Progress::Done,
@@ -172,6 +200,17 @@ mod tests {
             reason: "NotWasm".into(),
             message: "m".into(),
         }
+    }
+
+    #[test]
+    fn who_may_not_read_the_hosts_own_objects_is_told_the_role() {
+        let said = |verb: &str, group: &str| {
+            rights(&format!(
+                r#"x is forbidden: User "ann" cannot {verb} resource "x" in API group "{group}" at the cluster scope"#
+            ))
+        };
+        assert_eq!((said("list", "pintle.dev"), said("get", "pintle.dev")), (READER, READER));
+        assert_eq!((said("patch", "pintle.dev"), said("list", "apps")), (RIGHTS, RIGHTS));
     }
 
     #[test]

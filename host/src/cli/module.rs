@@ -22,9 +22,29 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
     })
 }
 
-/// Loads the module in a file, as a host would.
+/// Loads the module in a file, as a host would, and says where it is older than its sources.
 pub fn load(engine: &Engine, path: &Path) -> Result<Module, Problem> {
-    engine.load(&read(path)?, None).map_err(|failure| refused(path, &failure))
+    let module = engine.load(&read(path)?, None).map_err(|failure| refused(path, &failure))?;
+    if is_stale(path) {
+        let folder = folder(path);
+        eprintln!(
+            "warning: {} is older than src beside it; run: pintle build {}",
+            path.display(),
+            folder.display()
+        );
+    }
+    Ok(module)
+}
+
+/// Whether one of the sources beside a module was written after it. Those of a guest are beside its Cargo.toml.
+fn is_stale(module: &Path) -> bool {
+    let written = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
+    let Some(built) = written(module) else { return false };
+    let sources = module.with_file_name("src").read_dir().into_iter().flatten().flatten();
+    module.with_file_name("Cargo.toml").is_file()
+        && sources
+            .map(|source| source.path())
+            .any(|path| extension(&path) == Some("rs") && written(&path) > Some(built))
 }
 
 /// The part of a module that reconciles, for a command that is about it.
@@ -116,4 +136,33 @@ fn folder(path: &Path) -> PathBuf {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let above = parent.ancestors().find(|folder| folder.join("Cargo.toml").is_file());
     above.unwrap_or(parent).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::File,
+        time::{Duration, SystemTime},
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_module_is_stale_where_a_source_beside_it_is_newer() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("src")).unwrap();
+        let write = |name: &str, seconds: u64| {
+            let file = File::create(folder.path().join(name)).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+        };
+        let module = folder.path().join("guest.wasm");
+        write("guest.wasm", 100);
+        write("src/lib.rs", 200);
+        assert!(!is_stale(&module), "what is beside it is no guest");
+        write("Cargo.toml", 300);
+        assert!(is_stale(&module));
+        write("guest.wasm", 200);
+        write("src/.lib.rs.swp", 300);
+        assert!(!is_stale(&module));
+    }
 }

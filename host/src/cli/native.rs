@@ -19,13 +19,17 @@ use super::{
 const SHOWN_LINES_MAX: usize = 6;
 const SHOWN_BYTES_MAX: usize = 1000;
 
-/// The arithmetic of the module, which wraps: a native call may panic only where the module does.
-const AS_MODULE: [&str; 2] = ["profile.dev.overflow-checks=false", "profile.dev.debug-assertions=false"];
+/// What the module does without: a native call may panic only where the module does. What the guest depends on keeps them, so that
+/// `cargo test` has it built already.
+const NOT_IN_MODULE: [&str; 2] = ["overflow-checks", "debug-assertions"];
 
 /// Builds the program that writes the generated files of a guest, and calls it.
 pub(super) fn build(package: &Package, locked: bool) -> Result<PathBuf, Problem> {
     let words = ["build", "--features", "schema", "--bin", &package.schema];
-    Package::make(&package.schema, &mut package.cargo(&words, &AS_MODULE, locked))
+    let settings =
+        NOT_IN_MODULE.map(|check| format!("profile.dev.package.\"{}\".{check}=false", package.name));
+    let settings = settings.each_ref().map(String::as_str);
+    Package::make(&package.schema, &mut package.cargo(&words, &settings, locked))
 }
 
 /// The native build of the guest whose module is tested, made when the first call traps.

@@ -147,7 +147,7 @@ pub(super) async fn make(
 }
 
 /// The exit code of a plan.
-pub(super) fn outcome(summary: &Summary) -> Result<CommandStatus, Problem> {
+fn outcome(summary: &Summary) -> Result<CommandStatus, Problem> {
     match summary.would_change() {
         Some(false) => Ok(CommandStatus::Fine),
         Some(true) => Ok(CommandStatus::Failed),
@@ -173,9 +173,8 @@ fn diff_text(roots: &[PlannedRoot]) -> String {
         let _ = writeln!(text, "# {}: {word}", root.root.reference());
         let mut note = |note: &str| text.push_str(&format!("#   {}\n", note.replace('\n', "\n#     ")));
         if let Some(failure) = &root.failure {
-            let at = failure.path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
             let now = if root.fails_now == Some(true) { " (it fails now, too)" } else { "" };
-            note(&format!("{}{now}: {at}{}", failure.reason, failure.message));
+            note(&format!("{}{now}: {}", failure.reason, failure.with_path()));
         }
         for standing in &root.standing_refusals {
             note(&format!("refused at present: {}: {}", standing.reason, standing.message));
@@ -262,13 +261,21 @@ pub(super) fn summary_text(summary: &Summary) -> String {
     }
     for new in &summary.new_kinds {
         let granted = if new.granted { "" } else { "; the Reconciler does not grant it" };
-        let _ = writeln!(
-            text,
-            "The host must be allowed to {} {} ({}){granted}",
-            new.verbs.join(", "),
-            new.kind,
-            new.api_version
-        );
+        let (may, verbs) = match &new.missing {
+            Some(missing) if missing.is_empty() => ("may", &new.verbs),
+            Some(missing) => ("may not", missing),
+            None => ("must be allowed to", &new.verbs),
+        };
+        let verbs = verbs.join(", ");
+        let _ = writeln!(text, "The host {may} {verbs} {} ({}){granted}", new.kind, new.api_version);
+    }
+    if let Some(command) = &summary.role_command {
+        let when = if summary.lacks_rights() {
+            "Apply the module's role first"
+        } else {
+            "If it may not, apply the module's role"
+        };
+        let _ = writeln!(text, "{when}: {command}");
     }
     text
 }

@@ -51,9 +51,9 @@ pub(super) struct Push {
     /// Module to upload, the file that `pintle build` wrote
     file: PathBuf,
 
-    /// Namespace for the ConfigMaps. It must be the namespace of the host
-    #[arg(short, long, default_value = api::NAMESPACE)]
-    namespace: String,
+    /// Namespace for the ConfigMaps, in which the host may read them: its own [default: pintle-system]
+    #[arg(short, long)]
+    namespace: Option<String>,
 
     /// Wait until the operator has loaded the module
     #[arg(long)]
@@ -81,7 +81,8 @@ impl Push {
             return Err(Problem::new(format!("{:?} is no name for a Module", self.name))
                 .hint("it has lower-case letters, digits, '-' and '.', as in webserver-0.2.0"));
         }
-        let wanted = ModuleObjects::new(&self.namespace, &self.name, &bytes, &guest.digest().to_string());
+        let namespace = self.namespace.as_deref().unwrap_or(api::NAMESPACE);
+        let wanted = ModuleObjects::new(namespace, &self.name, &bytes, &guest.digest().to_string());
         if let Some(form) = self.output {
             output::print(&output::objects(&wanted.to_values(), form)?)?;
             return Ok(CommandStatus::Fine);
@@ -91,14 +92,21 @@ impl Push {
 
     async fn push(&self, wanted: &ModuleObjects, guest: &engine::Module) -> Result<CommandStatus, Problem> {
         let client = live::client(&self.connect).await?;
+        if self.namespace.is_none() {
+            // Who may not read where the host is is not told.
+            let host = live::host_namespace(&client).await.unwrap_or_default();
+            live::refuse_elsewhere(host.as_deref(), api::NAMESPACE)?;
+        }
         let modules: Api<Module> = Api::all(client.clone());
         let digest = &wanted.module.spec.digest;
         // Who may not list Modules is not warned of them.
         let others: Vec<Module> = live::list(&client).await.unwrap_or_default();
         let manner = Manner { manager: FIELD_MANAGER, dry_run: false };
-        let said = match upload::upload(&client, wanted, manner).await.map_err(refused)? {
-            (Uploaded::Created, _) => "created",
-            (Uploaded::Unchanged, _) => "unchanged",
+        let (uploaded, module) = upload::upload(&client, wanted, manner).await.map_err(refused)?;
+        elsewhere(&module, &wanted.module)?;
+        let said = match uploaded {
+            Uploaded::Created => "created",
+            Uploaded::Unchanged => "unchanged",
         };
         output::print(&format!("module.pintle.dev/{} {said}\n", self.name))?;
         let warnings = upload::warnings(&self.name, digest, guest.version(), &others);
@@ -132,6 +140,24 @@ fn refused(error: UploadError) -> Problem {
     }
 }
 
+/// Refuses a Module with the same bytes in another namespace than the wanted one, where the host may not read them.
+fn elsewhere(found: &Module, wanted: &Module) -> Result<(), Problem> {
+    let namespace = |module: &Module| Some(module.spec.source.config_map.as_ref()?.namespace.clone());
+    match (namespace(found), namespace(wanted)) {
+        (Some(has), Some(asked)) if has != asked => {
+            let name = found.name_any();
+            let message = format!(
+                "Module {name} exists with these bytes in namespace {has}, not in {asked}, and a Module never changes"
+            );
+            Err(Problem::new(message).hint(format!(
+                "push under another name, and then: pintle swap; or, if nothing uses it, before you push again: \
+                 kubectl delete module {name}"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What is said of a Module that is being deleted. Its condition `InUse` says until when it is there.
 fn going(module: &Module) -> Problem {
     let name = module.name_any();
@@ -151,6 +177,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_module_whose_bytes_are_in_another_namespace_is_not_unchanged() {
+        let module = |namespace: &str| -> Module {
+            let mut module = super::super::fixture::module("web-0.1.0", None);
+            module["spec"]["source"]["configMap"]["namespace"] = json!(namespace);
+            serde_json::from_value(module).unwrap()
+        };
+        let said = elsewhere(&module("pintle-system"), &module("tools")).unwrap_err().to_string();
+        assert!(
+            said.starts_with(
+                "error: Module web-0.1.0 exists with these bytes in namespace pintle-system, not in tools"
+            ) && said.ends_with("before you push again: kubectl delete module web-0.1.0\n"),
+            "{said}"
+        );
+        elsewhere(&module("tools"), &module("tools")).unwrap();
+    }
 
     #[test]
     fn a_module_that_is_being_deleted_is_told_with_who_uses_it() {

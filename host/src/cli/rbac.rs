@@ -122,6 +122,9 @@ const GATEWAY: rights::Service<'_> =
 /// The label that the operator's role gathers.
 const LABEL_AGGREGATE: &str = "pintle.dev/aggregate-to-host";
 
+/// The label of the ClusterRoles of users.
+const LABEL_USERS: &str = "pintle.dev/users";
+
 fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((kind, plural)) if !kind.is_empty() && !plural.is_empty() => Ok((kind.into(), plural.into())),
@@ -155,8 +158,8 @@ impl Rbac {
                 modules.push(Declared::of_module(&client, name).await?);
             }
             let subject = self.subject(&modules)?;
-            let kinds = match &subject {
-                Subject::Guest(manifest) => kinds(manifest),
+            let kinds: BTreeSet<Kind> = match &subject {
+                Subject::Guest(manifest) => reconciler::rights(manifest, false).into_keys().collect(),
                 Subject::Views(exposed) => {
                     let served = exposed.iter().flat_map(|exposed| &exposed.served);
                     served.map(|served| served.backing.kind()).collect()
@@ -220,26 +223,13 @@ impl Rbac {
 /// The plurals of kinds, by group and kind, as far as a CRD or the API server has them.
 type Plurals = BTreeMap<(String, String), String>;
 
-/// Every kind that a role for this guest has to name.
-fn kinds(manifest: &Manifest) -> BTreeSet<Kind> {
-    let children = manifest.children.iter().map(pintle_wit::ChildKind::kind);
-    let needs = manifest.needs.iter().map(|need| Kind::new(&need.api_version, &need.kind));
-    let patches = manifest.patches.iter().map(|patch| Kind::new(&patch.api_version, &patch.kind));
-    let evicted = manifest.evictions.then(|| Kind::new("v1", "Pod"));
-    children.chain(needs).chain(patches).chain(evicted).chain([manifest.reconciles.clone()]).collect()
-}
-
-/// What a role may allow on kinds other than the root's.
-const VERBS: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
-
 /// The role of a guest. Its Reconciler may grant deletions of Pods, which the manifest does not tell.
 fn role(manifest: &Manifest, plural: impl Fn(&Kind) -> String, pod_deletions: bool) -> Value {
     let root = &manifest.reconciles;
     let resource = plural(root);
     let rule = |group: &str, resources: &[String], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
-    let mut of_roots = vec!["get", "list", "watch"];
-    // A finalizer is a field of the root's metadata.
-    of_roots.extend(manifest.finalizer.then_some("patch"));
+    let mut rights = reconciler::rights(manifest, pod_deletions);
+    let of_roots = rights.remove(root).unwrap_or_default();
     let mut rules = vec![
         rule(root.group(), std::slice::from_ref(&resource), &of_roots),
         rule(root.group(), &[format!("{resource}/status")], &["get", "patch"]),
@@ -247,23 +237,8 @@ fn role(manifest: &Manifest, plural: impl Fn(&Kind) -> String, pod_deletions: bo
         rule(root.group(), &[format!("{resource}/finalizers")], &["update"]),
     ];
     let mut others: BTreeMap<(String, Vec<&str>), Vec<String>> = BTreeMap::new();
-    for kind in kinds(manifest) {
-        let is_child = manifest.children.iter().any(|child| child.kind() == kind);
-        if kind == *root && !is_child {
-            continue;
-        }
-        let mut patches = manifest.patches.iter().map(|patch| Kind::new(&patch.api_version, &patch.kind));
-        let is_patched = patches.any(|patched| patched == kind);
-        let is_deleted = pod_deletions && kind.group().is_empty() && kind.kind == "Pod";
-        let verbs = VERBS.into_iter().filter(|verb| match *verb {
-            "list" | "watch" => reconciler::is_watchable(&kind),
-            // An apply creates with `patch`; the API server asks for `create` as well.
-            "create" => is_child,
-            "patch" => is_child || is_patched,
-            "delete" => is_child || is_deleted,
-            _ => true,
-        });
-        let resources = others.entry((kind.group().to_owned(), verbs.collect())).or_default();
+    for (kind, verbs) in rights {
+        let resources = others.entry((kind.group().to_owned(), verbs)).or_default();
         let resource = plural(&kind);
         if !resources.contains(&resource) {
             resources.push(resource);
@@ -294,7 +269,7 @@ fn for_users(manifest: &Manifest, plural: impl Fn(&Kind) -> String) -> Vec<Value
     let aggregated = |to: &str, rules: Value| {
         let label = format!("rbac.authorization.k8s.io/aggregate-to-{to}");
         let name = format!("pintle-guest-{}-{to}", manifest.name);
-        role("ClusterRole", json!({"name": name, "labels": {label: "true"}}), rules)
+        role("ClusterRole", json!({"name": name, "labels": {LABEL_USERS: "true", label: "true"}}), rules)
     };
     let seen = seen
         .iter()
@@ -307,7 +282,7 @@ fn for_users(manifest: &Manifest, plural: impl Fn(&Kind) -> String) -> Vec<Value
     vec![
         aggregated("view", seen.collect()),
         aggregated("edit", edited),
-        role("ClusterRole", json!({"name": "pintle-reader"}), own),
+        role("ClusterRole", json!({"name": "pintle-reader", "labels": {LABEL_USERS: "true"}}), own),
         role("Role", json!({"name": "pintle-module-reader", "namespace": api::NAMESPACE}), bytes),
     ]
 }
@@ -387,10 +362,10 @@ mod tests {
             told.collect::<Vec<_>>(),
             [
                 format!(
-                    r#""pintle-guest-web-view" null {{"rbac.authorization.k8s.io/aggregate-to-view":"true"}}: ["configmaps"] {read}; ["events"] {read}; ["cactuses","spines"] {read}"#
+                    r#""pintle-guest-web-view" null {{"pintle.dev/users":"true","rbac.authorization.k8s.io/aggregate-to-view":"true"}}: ["configmaps"] {read}; ["events"] {read}; ["cactuses","spines"] {read}"#
                 ),
-                r#""pintle-guest-web-edit" null {"rbac.authorization.k8s.io/aggregate-to-edit":"true"}: ["cactuses"] ["create","update","patch","delete","deletecollection"]"#.to_owned(),
-                format!(r#""pintle-reader" null null: ["modules","reconcilers","views"] {read}"#),
+                r#""pintle-guest-web-edit" null {"pintle.dev/users":"true","rbac.authorization.k8s.io/aggregate-to-edit":"true"}: ["cactuses"] ["create","update","patch","delete","deletecollection"]"#.to_owned(),
+                format!(r#""pintle-reader" null {{"pintle.dev/users":"true"}}: ["modules","reconcilers","views"] {read}"#),
                 r#""pintle-module-reader" "pintle-system" null: ["configmaps"] ["get"]"#.to_owned(),
             ]
         );

@@ -95,7 +95,7 @@ impl Render {
         let beside = module::crds_beside(&self.module, self.no_crd)?;
         module::check_rules(&beside)?;
         let native = Native::new(&self.module, !self.no_native);
-        let (mut status, mut printed) = (CommandStatus::Fine, Vec::new());
+        let (mut errors, mut printed) = (Vec::new(), Vec::new());
         for (subject, documents) in subjects {
             let objects = Objects { documents, beside: &beside, now, ..Objects::default() };
             let answer = ask(&subject, objects)?;
@@ -106,14 +106,15 @@ impl Render {
             let warnings = answer.unused.iter().chain(refusals).chain(&answer.warnings);
             warnings.for_each(|warning| eprintln!("warning: {warning}"));
             module::warn_unchecked(&answer.unchecked);
-            for error in answer.errors() {
-                eprintln!("error: {}", error.replace('\n', "\n  "));
-                status = CommandStatus::Failed;
-            }
-            said.iter().for_each(|said| eprintln!("{said}"));
+            errors.extend(
+                answer.errors().iter().map(|error| format!("error: {}", error.replace('\n', "\n  "))),
+            );
+            errors.extend(said);
             printed.extend(answer.documents(self.full));
         }
         output::print(&output::objects(&printed, self.output)?)?;
-        Ok(status)
+        // What helps most comes last.
+        errors.iter().for_each(|error| eprintln!("{error}"));
+        Ok(if errors.is_empty() { CommandStatus::Fine } else { CommandStatus::Failed })
     }
 }

@@ -42,7 +42,10 @@ pub(super) fn problem(error: PreviewError) -> Problem {
         PreviewError::NotFound(message) => Problem::new(message).hint(
             "see which there are with: kubectl get pintle; and the roots of a kind with: kubectl get KIND -A",
         ),
-        PreviewError::Forbidden(message) => Problem::new(message).hint(live::RIGHTS),
+        PreviewError::Forbidden(message) => {
+            let hint = live::rights(&message);
+            Problem::new(message).hint(hint)
+        }
         PreviewError::Refused(failure) => Problem::new(format!("it cannot come into force: {failure}")),
         PreviewError::Busy(message) => Problem::new(message),
         PreviewError::Unavailable(message) => {

@@ -4,9 +4,9 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::{Api, Client, ResourceExt};
-use pintle_api::{Module, Reconciler, View};
+use pintle_api::{Module, NAMESPACE, Reconciler, View};
 use pintle_core::{
-    conditions::READY,
+    conditions::{self, READY},
     reasons::{
         DRIFT_UNWATCHED, IN_USE, NEEDS_UNWATCHED, REGISTERED, ROOTS_READY, STATUS_SCHEMA_INCOMPLETE,
         STATUS_SUBRESOURCE_MISSING,
@@ -73,39 +73,44 @@ impl Status {
 }
 
 /// What is shown.
-struct Screen {
+struct Screen<'a> {
+    /// The namespace of the host.
+    namespace: &'a str,
     table: Table,
     is_well: bool,
     /// Something is named that is no failure.
     has_notes: bool,
 }
 
-async fn look(client: &Client, namespace: &str) -> Result<Screen, Problem> {
-    let mut screen =
-        Screen { table: Table::new(&["NAME", "READY", "REASON"]), is_well: true, has_notes: false };
-    let lease = Api::<Lease>::namespaced(client.clone(), namespace).get_opt(LEASE).await;
-    let lease = lease.map_err(|error| live::problem(format!("the Lease {namespace}/{LEASE}"), &error))?;
-    screen.add_host(namespace, lease.and_then(|lease| lease.spec), clock::now());
+async fn look<'a>(client: &Client, namespace: &'a str) -> Result<Screen<'a>, Problem> {
+    let table = Table::new(&["NAME", "READY", "REASON"]);
+    let mut screen = Screen { namespace, table, is_well: true, has_notes: false };
+    screen.add_host(lease(client, namespace).await?, clock::now());
     for object in live::list::<Reconciler>(client).await? {
-        let name = format!("reconciler/{}", object.name_any());
-        let conditions = object.status.unwrap_or_default().conditions;
-        screen.add(name, "Reconcilers", &conditions, object.metadata.generation);
+        let name = object.name_any();
+        let status = object.status.unwrap_or_default();
+        let failing = status.active.and_then(|active| active.roots).map_or(0, |roots| roots.newly_failing);
+        let back = (failing > 0 && !status.history.is_empty()).then(|| {
+            format!("{failing} did not fail before the last swap; to go back: pintle swap {name} --undo")
+        });
+        let name = format!("reconciler/{name}");
+        screen.add(name, "Reconcilers", &status.conditions, object.metadata.generation, back);
     }
     for object in live::list::<View>(client).await? {
         let name = format!("view/{}", object.name_any());
         let conditions = object.status.unwrap_or_default().conditions;
-        screen.add(name, "Views", &conditions, object.metadata.generation);
+        screen.add(name, "Views", &conditions, object.metadata.generation, None);
     }
     for object in live::list::<Module>(client).await? {
         let name = format!("module/{}", object.name_any());
         let conditions = object.status.unwrap_or_default().conditions;
-        screen.add(name, "Modules", &conditions, object.metadata.generation);
+        screen.add(name, "Modules", &conditions, object.metadata.generation, None);
     }
     Ok(screen)
 }
 
-impl Screen {
-    fn add_host(&mut self, namespace: &str, lease: Option<LeaseSpec>, now: Timestamp) {
+impl Screen<'_> {
+    fn add_host(&mut self, lease: Option<LeaseSpec>, now: Timestamp) {
         let (reason, wrong) = match &lease {
             Some(lease) if is_held(lease, now) => ("Leading", None),
             Some(_) => ("NobodyLeads", Some("no host renews the Lease: nothing is reconciled")),
@@ -118,16 +123,24 @@ impl Screen {
         if let Some(wrong) = wrong {
             self.is_well = false;
             self.table.below(wrong);
-            self.table.below(&format!("hint: kubectl get deployment,pods,lease -n {namespace}"));
+            self.table.below(&format!("hint: kubectl get deployment,pods,lease -n {}", self.namespace));
         }
     }
 
-    fn add(&mut self, name: String, section: &str, conditions: &[Condition], generation: Option<i64>) {
-        let ready = conditions.iter().find(|condition| condition.r#type == READY);
+    /// Adds an object. `back` says what a swap has broken, and the way back.
+    fn add(
+        &mut self,
+        name: String,
+        section: &str,
+        conditions: &[Condition],
+        generation: Option<i64>,
+        back: Option<String>,
+    ) {
+        let ready = conditions::find(conditions, READY);
         let status = ready.map_or(ConditionStatus::Unknown, |ready| ready.status);
         let reason = ready.map(|ready| ready.reason.clone()).unwrap_or_default();
         self.table.row([name, status.as_str().into(), reason]);
-        for line in wrong(section, conditions, generation) {
+        for line in self.wrong(section, conditions, generation, back) {
             self.is_well = false;
             self.table.below(&line);
         }
@@ -140,6 +153,40 @@ impl Screen {
         }
     }
 
+    /// What is wrong with an object, in lines: the conditions that should be True and are not, and what to do.
+    fn wrong(
+        &self,
+        section: &str,
+        conditions: &[Condition],
+        generation: Option<i64>,
+        mut back: Option<String>,
+    ) -> Vec<String> {
+        let find = |name: &str| conditions::find(conditions, name);
+        let Some(ready) = find(READY) else { return vec!["nothing has been said of it yet".into()] };
+        if ready.observed_generation.is_some_and(|seen| Some(seen) < generation) {
+            return vec!["it has changed, and nothing has been said of the change yet".into()];
+        }
+        let mut lines = Vec::new();
+        let not_true = |condition: &&Condition| condition.status != ConditionStatus::True;
+        for condition in [READY, ROOTS_READY, REGISTERED].into_iter().filter_map(find).filter(not_true) {
+            let Condition { r#type, reason, message, .. } = condition;
+            let said = format!("{}: {reason}: {message}", r#type);
+            // Of several roots, and of several refusals of one, each has its line.
+            let mut parts = parts(&said);
+            let commands: Vec<String> = parts.extract_if(1.., |part| is_command(part)).collect();
+            lines.extend(parts);
+            // The reason of RootsReady is that of roots. A swap may be the cause.
+            let (section, back) =
+                if r#type == ROOTS_READY { ("Custom resources", back.take()) } else { (section, None) };
+            // A command for this object makes the page's for any needless. The page names the namespace that Pintle has where nobody says
+            // another.
+            let remedy = remedy(section, reason).filter(|_| commands.is_empty());
+            let remedy = remedy.map(|remedy| remedy.replace(NAMESPACE, self.namespace));
+            lines.extend(back.into_iter().chain(commands).chain(remedy).map(|hint| format!("hint: {hint}")));
+        }
+        lines
+    }
+
     fn text(&self) -> String {
         let table = self.table.text();
         match (self.is_well, self.has_notes) {
@@ -148,6 +195,18 @@ impl Screen {
             (false, _) => table,
         }
     }
+}
+
+async fn lease(client: &Client, namespace: &str) -> Result<Option<LeaseSpec>, Problem> {
+    let lease = Api::<Lease>::namespaced(client.clone(), namespace).get_opt(LEASE).await;
+    let lease = lease.map_err(|error| live::problem(format!("the Lease {namespace}/{LEASE}"), &error))?;
+    Ok(lease.and_then(|lease| lease.spec))
+}
+
+/// Whether a host leads.
+pub(super) async fn leads(client: &Client, namespace: &str) -> Result<bool, Problem> {
+    let lease = lease(client, namespace).await?;
+    Ok(lease.is_some_and(|lease| is_held(&lease, clock::now())))
 }
 
 /// Whether a host renews its Lease. It counts for a while longer, since clocks differ.
@@ -160,25 +219,23 @@ fn is_held(lease: &LeaseSpec, now: Timestamp) -> bool {
         .is_some_and(|renewed| !is_given_up && now.duration_since(renewed.0) <= duration + CLOCK_DIFFERENCE)
 }
 
-/// What is wrong with an object, in lines: the conditions that should be True and are not, and what to do.
-fn wrong(section: &str, conditions: &[Condition], generation: Option<i64>) -> Vec<String> {
-    let find = |name: &str| conditions.iter().find(|condition| condition.r#type == name);
-    let Some(ready) = find(READY) else { return vec!["nothing has been said of it yet".into()] };
-    if ready.observed_generation.is_some_and(|seen| Some(seen) < generation) {
-        return vec!["it has changed, and nothing has been said of the change yet".into()];
+/// What semicolons separate in a message, but for those in parentheses.
+fn parts(said: &str) -> Vec<String> {
+    let (mut parts, mut open): (Vec<String>, usize) = (Vec::new(), 0);
+    for piece in said.split("; ") {
+        match parts.last_mut().filter(|_| open > 0) {
+            Some(part) => part.push_str(&format!("; {piece}")),
+            None => parts.push(piece.to_owned()),
+        }
+        let count = |letter: char| piece.matches(letter).count();
+        open = (open + count('(')).saturating_sub(count(')'));
     }
-    let mut lines = Vec::new();
-    let not_true = |condition: &&Condition| condition.status != ConditionStatus::True;
-    for condition in [READY, ROOTS_READY, REGISTERED].into_iter().filter_map(find).filter(not_true) {
-        let Condition { r#type, reason, message, .. } = condition;
-        let said = format!("{}: {reason}: {message}", r#type);
-        // Of several roots, and of several refusals of one, each has its line.
-        lines.extend(said.split("; ").map(ToOwned::to_owned));
-        // The reason of RootsReady is that of roots.
-        let section = if r#type == ROOTS_READY { "Custom resources" } else { section };
-        lines.extend(remedy(section, reason).map(|remedy| format!("hint: {remedy}")));
-    }
-    lines
+    parts
+}
+
+/// Whether it says what to run, and is not cut.
+fn is_command(part: &str) -> bool {
+    [": pintle ", ": kubectl "].iter().any(|start| part.contains(start)) && !part.ends_with('…')
 }
 
 /// What to do about a reason, as the page says it in a section.
@@ -292,6 +349,52 @@ module/new     Unknown   <none>
   nothing has been said of it yet
 "
         );
+    }
+
+    #[tokio::test]
+    async fn what_a_swap_has_broken_has_the_way_back_and_a_hint_names_the_namespace_of_the_host() {
+        let ready = condition("Ready", "True", "Succeeded", "");
+        let fails = condition("RootsReady", "False", "Invalid", "1 of 3 roots fail");
+        let mut swapped = reconciler("web-0.2.0", Some("web-0.2.0"), &[ready, fails]);
+        swapped["status"]["active"]["roots"] =
+            json!({"reconciled": 3, "changed": 0, "failing": 1, "newlyFailing": 1});
+        let (text, _) = shown(std::slice::from_ref(&swapped)).await;
+        assert!(!text.contains("--undo"), "nothing was in force before: {text}");
+        swapped["status"]["history"] = json!([swapped["status"]["active"]]);
+        let mut unread = module("web-0.3.0", None);
+        let message = "configmaps is forbidden in the namespace \"pintle-system\"";
+        unread["status"] = json!({"conditions": [condition("Ready", "False", "SourceForbidden", message)]});
+        let (text, _) = shown(&[swapped, unread]).await;
+        let back = "\n  RootsReady: Invalid: 1 of 3 roots fail\n  \
+                    hint: 1 did not fail before the last swap; to go back: pintle swap r --undo\n";
+        assert!(text.contains(back), "{text}");
+        assert!(text.contains(message) && text.contains("with `--namespace default`, where"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_message_is_cut_between_roots_and_a_command_in_it_is_the_hint() {
+        let invalid = r#"1 of 1 roots fail (1 Invalid): n/a: Invalid: spec.replicas: "2""#;
+        let cut = format!("{invalid}; to delete it now: kubectl delete -n sh…");
+        for (reason, message, end) in [
+            (
+                "Forbidden",
+                "2 of 2 roots fail (2 Forbidden): n/a: Forbidden: no (n/a; Kind=A); n/b: Forbidden: no; \
+                 apply the guest's role: pintle rbac web-0.1.0 | kubectl apply -f -",
+                "n/a: Forbidden: no (n/a; Kind=A)\n  n/b: Forbidden: no\n  \
+                 hint: apply the guest's role: pintle rbac web-0.1.0 | kubectl apply -f -\n",
+            ),
+            ("Invalid", invalid, "\"2\"\n  hint: Mend the root or the guest.\n"),
+            (
+                "Invalid",
+                cut.as_str(),
+                "\n  to delete it now: kubectl delete -n sh…\n  hint: Mend the root or the guest.\n",
+            ),
+        ] {
+            let ready = condition("Ready", "True", "Succeeded", "");
+            let fails = condition("RootsReady", "False", reason, message);
+            let (text, _) = shown(&[reconciler("web-0.1.0", None, &[ready, fails])]).await;
+            assert!(text.ends_with(end), "{text}");
+        }
     }
 
     #[tokio::test]

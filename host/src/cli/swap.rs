@@ -11,7 +11,7 @@ use kube::{
 };
 use pintle_api::{ActiveModule, ActiveRoots, Module, ModuleUser, Reconciler, ReconcilerStatus, View};
 use pintle_core::{
-    conditions::READY,
+    conditions::{self, READY},
     plan::{PlannedRoot, Summary, Unknown, Verdict},
     reasons::{PROGRESSING, REGISTERED, ROOTS_READY},
 };
@@ -28,12 +28,15 @@ use super::{
     output,
     plan::{self, NAMED, roots_in_words, summary_text},
     problem::{CommandStatus, Problem},
+    seeing,
 };
 
 /// Switch a Reconciler or View to another Module
 ///
 /// First it shows what the module would change, as `pintle plan -o summary`. Where roots would fail that do not now, or where that cannot be
-/// told, nothing is switched; --force switches all the same. The plan is read with your own rights.
+/// told, nothing is switched; --force switches all the same. Nor is it where the host lacks a right that the module needs: apply its role with
+/// `pintle rbac` first. The plan is read with your own rights, and whoever may not ask what the host may do (SubjectAccessReviews) is told what
+/// it must be allowed.
 ///
 /// The operator loads the new module while the old one keeps working. When the new module is ready, every custom resource is
 /// reconciled with it. If the new module is refused, the old one stays.
@@ -47,8 +50,8 @@ use super::{
 /// Where a GitOps controller or Helm applies the object, it would set the module back. Then nothing is switched, and the command prints the
 /// lines to change in git; --force switches all the same, until it is applied again.
 ///
-/// Nothing is switched that somebody has changed meanwhile. With --dry-run, nothing is switched at all: the output and the exit code are those
-/// of `pintle plan -o summary`.
+/// Nothing is switched that somebody has changed meanwhile. With --dry-run, nothing is switched at all, and the module may be a file: the exit
+/// code says whether the plan speaks against the switch, whoever applies the object.
 ///
 /// The exit code is 1 if roots would fail that do not now, if somebody has changed something meanwhile, or if the module is refused, is
 /// not ready in time or makes roots fail while --wait waits. It is 2 if it cannot be told whether roots would fail, or if there is no plan.
@@ -58,8 +61,9 @@ use super::{
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Show what would change
-  pintle swap webserver webserver-0.2.0 --dry-run
+  # Show what would change; exit with 1 if roots would fail
+  # that do not now, for instance in a pull request
+  pintle swap webserver guest.wasm --dry-run
 
   # Switch to a module
   pintle swap webserver webserver-0.2.0
@@ -79,7 +83,7 @@ pub(super) struct Swap {
     #[arg(value_name = "RECONCILER|view/VIEW", value_parser = user, add = completion::reconcilers_and_views())]
     what: ModuleUser,
 
-    /// Name of the Module
+    /// Name of the Module; with --dry-run, also a file
     #[arg(required_unless_present = "undo", add = completion::modules())]
     module: Option<String>,
 
@@ -95,7 +99,7 @@ pub(super) struct Swap {
     #[arg(long)]
     wait: bool,
 
-    /// Only show what would change
+    /// Only show what would change, and whether roots would newly fail
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
 
@@ -164,6 +168,8 @@ fn applier(found: &Swapped) -> Option<&str> {
 /// What a plan says against a swap, a line for each root.
 #[derive(Debug, Default)]
 struct Objections {
+    /// The command that gives the host the rights that it lacks.
+    role: Option<String>,
     /// Of roots that would fail and do not now.
     failing: Vec<String>,
     /// Of roots of which that cannot be told.
@@ -177,7 +183,8 @@ impl Objections {
         let is_unknown = root.verdict == Verdict::Unknown && !root.has_answer;
         match (&root.failure, root.unknown.first()) {
             (Some(failure), _) if root.fails_newly() => {
-                self.failing.push(format!("{name}: {}: {}", failure.reason, failure.message));
+                let said = failure.with_path().replace('\n', "\n    ");
+                self.failing.push(format!("{name}: {}: {said}", failure.reason));
             }
             (_, Some(Unknown { what, why })) if is_unknown => {
                 self.unknown.push(format!("{name}: {what}: {why}"));
@@ -196,10 +203,14 @@ impl Objections {
         };
         let failing = format!("{} would newly fail", roots_in_words(self.failing.len()));
         let unknown = format!("it cannot be told whether {} would fail", roots_in_words(self.unknown.len()));
-        match (text(failing, &mut self.failing), text(unknown, &mut self.unknown)) {
-            (Some(failing), Some(unknown)) => Some(Problem::failed(format!("{failing}\n{unknown}"))),
-            (Some(failing), None) => Some(Problem::failed(failing)),
-            (None, unknown) => unknown.map(Problem::new),
+        let role = self.role.map(|command| {
+            format!("the host lacks rights that the module needs; apply its role first: {command}")
+        });
+        let failing: Vec<String> = role.into_iter().chain(text(failing, &mut self.failing)).collect();
+        match (failing.join("\n"), text(unknown, &mut self.unknown)) {
+            (failing, unknown) if failing.is_empty() => unknown.map(Problem::new),
+            (failing, Some(unknown)) => Some(Problem::failed(format!("{failing}\n{unknown}"))),
+            (failing, None) => Some(Problem::failed(failing)),
         }
     }
 }
@@ -235,7 +246,7 @@ fn outcome_of_roots(before: &ReconcilerStatus, now: &ReconcilerStatus) -> (Strin
             some => format!(" ({some} of them not before)"),
         });
     }
-    let why = now.conditions.iter().find(|condition| condition.r#type == ROOTS_READY);
+    let why = conditions::find(&now.conditions, ROOTS_READY);
     if let Some(why) = why.filter(|_| active.failing > 0) {
         text.push_str(&format!("\n  {}", why.message));
     }
@@ -288,8 +299,11 @@ impl Swap {
         let found = self.read(&objects).await?;
         let wanted = self.wanted(&found)?;
         let module = &wanted.module;
+        let choice = if self.dry_run { seeing::choice(module)? } else { ModuleChoice::Named(module.clone()) };
         let modules: Api<Module> = Api::all(client.clone());
-        if modules.get_opt(module).await.map_err(|error| live::problem("the Module", &error))?.is_none() {
+        if matches!(choice, ModuleChoice::Named(_))
+            && modules.get_opt(module).await.map_err(|error| live::problem("the Module", &error))?.is_none()
+        {
             return Err(Problem::new(format!("there is no Module {module}"))
                 .hint(format!("upload it with: pintle push {module} FILE")));
         }
@@ -297,26 +311,29 @@ impl Swap {
         let spec_before = found.spec.clone();
         if !self.dry_run && spec_before != wanted {
             self.leaves_to_others(&found, &wanted)?;
+            // Whoever may not switch it hears that, and no plan that ends with --force.
+            self.want(&objects, found.clone(), &wanted, true).await?;
         }
         if let ModuleUser::Reconciler(name) = &self.what
             && (self.dry_run || spec_before != wanted)
         {
             let request = PlanRequest {
                 reconciler: name.clone(),
-                module: Some(ModuleChoice::Named(module.clone())),
+                module: Some(choice),
                 config: Some(wanted.config.clone()),
                 ..PlanRequest::default()
             };
             let mut objections = Objections::default();
             let planned = plan::make(client, &request, |root| objections.add(&root)).await;
+            let lacking = planned.as_ref().ok().filter(|summary| summary.lacks_rights());
+            objections.role = lacking.and_then(|summary| summary.role_command.clone());
             if self.dry_run {
-                let summary = planned?;
-                output::print(&summary_text(&summary))?;
-                return plan::outcome(&summary);
+                output::print(&summary_text(&planned?))?;
+                return objections.problem().map_or(Ok(CommandStatus::Fine), Err);
             }
             self.judge(planned, objections)?;
         }
-        let generation = self.want(&objects, found, &wanted).await?;
+        let generation = self.want(&objects, found, &wanted, false).await?;
         let and_config =
             if spec_before.config == wanted.config { "" } else { " with the config that it had" };
         self.say(&format!("module {module} is wanted{and_config}"))?;
@@ -414,9 +431,11 @@ impl Swap {
         objects: &Api<Swapped>,
         mut found: Swapped,
         wanted: &Wanted,
+        dry_run: bool,
     ) -> Result<Option<i64>, Problem> {
         let generation = found.metadata.generation;
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        let params =
+            PatchParams { dry_run, field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
         while found.metadata.generation == generation {
             let mut patch = vec![
                 json!({"op": "replace", "path": "/metadata/resourceVersion", "value": found.resource_version()}),

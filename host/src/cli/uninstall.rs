@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::Args;
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{
     Api, Client, ResourceExt,
@@ -24,19 +24,24 @@ use super::{
     output,
     plural::plural,
     problem::{CommandStatus, Problem},
+    status,
 };
 
 /// Remove Pintle from a cluster
 ///
 /// The command deletes the APIServices that lead to the gateway, Views, and the gateway; then Reconcilers, Modules, and the objects of
 /// deploy/install.yaml with the namespace `pintle-system`. It waits after each step: no namespace can be deleted while an APIService leads
-/// nowhere, and the host must take its finalizers off the roots, and say in their statuses that nobody reconciles them, before it goes. Where
-/// no host runs, the command stops at the first object that waits for one. It goes on when you run it again.
+/// nowhere, and the host must take its finalizers off the roots, and say in their statuses that nobody reconciles them, before it goes.
+///
+/// Where a Reconciler or Module would wait for a host, and none leads, nothing is deleted: what is only marked for deletion goes with the next
+/// host. --force deletes all the same, for a host with `--leader-elect=false`, or where none will come and you remove the finalizers. A command
+/// that was stopped goes on when you run it again.
 ///
 /// Roots, their children and their CRDs stay, and so do the objects that Views show. The CRDs of Module, Reconciler and View stay too, unless
 /// --crds is set. Another namespace than `pintle-system` stays.
 ///
-/// Where Helm or somebody else deletes what was installed, --keep-install leaves that, and deletes only what needs it.
+/// Where Helm or somebody else deletes what was installed, --keep-install leaves that, and deletes only what needs it. Without it, the command
+/// refuses to delete what Helm has installed.
 ///
 /// With kubectl, delete in the same order what --dry-run prints.
 #[derive(Debug, Args)]
@@ -65,6 +70,10 @@ pub(super) struct Uninstall {
     /// Delete only APIServices that lead to the gateway, Views, Reconcilers and Modules, and leave the host, the gateway and their objects
     #[arg(long, conflicts_with = "crds")]
     keep_install: bool,
+
+    /// Delete although no host leads
+    #[arg(long)]
+    force: bool,
 
     /// Only print what would be deleted
     #[arg(long)]
@@ -102,6 +111,7 @@ const STAYS: &str = "These stay:
   all roots and their CRDs, and the children of roots, without the finalizers of the host
   all objects that Views show
   ClusterRoles of guests: kubectl delete clusterroles -l pintle.dev/aggregate-to-host=true
+  ClusterRoles of users: kubectl delete clusterroles -l pintle.dev/users=true
   ClusterRoles of Views: kubectl delete clusterroles -l pintle.dev/aggregate-to-gateway=true
 ";
 
@@ -119,27 +129,35 @@ impl Uninstall {
             )
             .hint("see what it deletes with: pintle uninstall --dry-run; then add --yes"));
         }
-        live::block_on(async {
-            let client = self.connect.client().await?;
-            refuse_elsewhere(&client, &self.namespace).await?;
-            let installed =
-                if self.keep_install { Default::default() } else { installation(&self.namespace)? };
-            let plan = look(&client, &self.namespace, installed, self.crds).await?;
-            if plan.steps.is_empty() {
-                let why = if self.keep_install { "" } else { "Pintle is not installed in this cluster: " };
-                output::print(&format!("{why}there is nothing to delete\n"))?;
-                return Ok(CommandStatus::Fine);
-            }
-            output::print(&plan.text(self.keep_install))?;
-            if self.dry_run {
-                return Ok(CommandStatus::Fine);
-            }
-            if !self.yes && !ask()? {
-                return Err(Problem::failed("nothing was deleted"));
-            }
-            carry_out(&client, &plan, self.timeout, &mut |line| output::print(line)).await?;
-            Ok(CommandStatus::Fine)
-        })
+        live::block_on(async { self.uninstall(&self.connect.client().await?).await })
+    }
+
+    async fn uninstall(&self, client: &Client) -> Result<CommandStatus, Problem> {
+        refuse_elsewhere(client, &self.namespace).await?;
+        let installed = if self.keep_install {
+            Default::default()
+        } else {
+            refuse_release(client, &self.namespace).await?;
+            installation(&self.namespace)?
+        };
+        let plan = look(client, &self.namespace, installed, self.crds).await?;
+        if plan.steps.is_empty() {
+            let why = if self.keep_install { "" } else { "Pintle is not installed in this cluster: " };
+            output::print(&format!("{why}there is nothing to delete\n"))?;
+            return Ok(CommandStatus::Fine);
+        }
+        output::print(&plan.text(self.keep_install))?;
+        if self.dry_run {
+            return Ok(CommandStatus::Fine);
+        }
+        if !self.force {
+            refuse_to_wait(client, &self.namespace, &plan).await?;
+        }
+        if !self.yes && !ask()? {
+            return Err(Problem::failed("nothing was deleted"));
+        }
+        carry_out(client, &plan, self.timeout, &mut |line| output::print(line)).await?;
+        Ok(CommandStatus::Fine)
     }
 }
 
@@ -222,19 +240,47 @@ fn leads_to_gateway(service: &APIService, namespace: &str) -> bool {
     })
 }
 
-/// Refuses a namespace in which Pintle is not: the host's account is in another one. Without that account, what is left is deleted.
+/// Refuses a namespace in which Pintle is not. Where the host has no account, what is left is deleted.
 async fn refuse_elsewhere(client: &Client, namespace: &str) -> Result<(), Problem> {
-    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
-    let binding = bindings.get_opt("pintle").await;
-    let binding = binding.map_err(|error| live::problem("ClusterRoleBinding pintle", &error))?;
-    let subjects = binding.and_then(|binding| binding.subjects).unwrap_or_default();
-    match subjects.into_iter().find_map(|subject| subject.namespace) {
-        Some(place) if place != namespace => {
-            Err(Problem::new(format!("Pintle is in namespace {place}, not in {namespace}"))
-                .hint(format!("add: --namespace {place}")))
-        }
-        _ => Ok(()),
+    let found = live::host_namespace(client).await;
+    let found = found.map_err(|error| live::problem("ClusterRoleBinding pintle", &error))?;
+    live::refuse_elsewhere(found.as_deref(), namespace)
+}
+
+/// Refuses to delete what Helm has installed: it would list a release that is gone.
+async fn refuse_release(client: &Client, namespace: &str) -> Result<(), Problem> {
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+    let host = deployments.get_opt("pintle").await;
+    let host = host.map_err(|error| live::problem("the Deployment of the host", &error))?;
+    let is_of_helm = |host: &Deployment| {
+        host.labels().get("app.kubernetes.io/managed-by").is_some_and(|manager| manager == "Helm")
+    };
+    let Some(host) = host.filter(is_of_helm) else { return Ok(()) };
+    let release = host.annotations().get("meta.helm.sh/release-name").map_or("RELEASE", String::as_str);
+    Err(Problem::new(format!("Helm has installed Pintle in namespace {namespace}")).hint(format!(
+        "run: helm uninstall {release} --namespace {namespace}; \
+         or delete only what needs the host, and leave the rest to Helm: add --keep-install"
+    )))
+}
+
+/// Refuses what would wait for a host where none leads. It would be marked for deletion, which nobody can take back, and go with the next host.
+async fn refuse_to_wait(client: &Client, namespace: &str, plan: &Plan) -> Result<(), Problem> {
+    if status::leads(client, namespace).await? {
+        return Ok(());
     }
+    for target in plan.steps.iter().flatten().filter(|one| one.is("Reconciler") || one.is("Module")) {
+        let found = get(client, target).await?;
+        if found.is_some_and(|found| found.finalizers().iter().any(|name| name.starts_with("pintle.dev/"))) {
+            return Err(Problem::new(format!(
+                "{target} would wait for a host, and none leads in namespace {namespace}: nothing was deleted"
+            ))
+            .hint(format!(
+                "start a host, and run this again: kubectl get deployment,pods,lease -n {namespace}; \
+                 or see what --force does: pintle uninstall --help"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Reads what there is to delete, with what of the installation is to go.

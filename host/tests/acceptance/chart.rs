@@ -37,6 +37,14 @@ pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
     let helm = |words: &[&str]| helm(&program, plane, words);
     let install = ["upgrade", "--install", "pintle", CHART, "--wait", "--timeout=3m"];
 
+    let tagged = helm(&["template", "pintle", CHART, "--set=image.repository=pintle:0.1.0"]);
+    ensure!(tagged.is_err(), "an image with two tags is rendered");
+    let without = ["install", "pintle", CHART, "--dry-run=client", "--set=operator.replicas=0,image.tag=v1"];
+    let notes = helm(&without)?;
+    for said in ["No host runs", "The image is pintle:v1."] {
+        ensure!(notes.contains(said), "the notes do not say {said:?}");
+    }
+
     helm(&install)?;
     let real = start(plane).await?;
     real.make_namespace(NAMESPACE)?;
@@ -51,10 +59,15 @@ pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
     let crds = helm(&["show", "crds", CHART])?;
     plane.run_kubectl(&["apply", "--server-side", "--force-conflicts", "--filename", "-"], Some(&crds))?;
     let upgrade = [&install[..], &["--set=operator.replicas=3,gateway.enabled=true"]].concat();
+    let hook = helm(&["template", "pintle", CHART, "--show-only=templates/uninstall.yaml"])?;
     for change in [&upgrade[..], &["rollback", "pintle", "--wait", "--timeout=3m"]] {
         helm(change)?;
         // As a Deployment does with its Pods.
         real.stop_host(Stop::Gracefully).await?;
+        // In between, nothing is deleted that would only be marked for it.
+        let refused = delete_what_needs_the_host(plane, &hook).err().map(|error| format!("{error:#}"));
+        let is_refused = refused.as_ref().is_some_and(|said| said.contains("none leads"));
+        ensure!(is_refused, "without a host, the Job says {refused:?}");
         real.start_host().await?;
         until_quiet(&real).await?;
     }
@@ -62,10 +75,7 @@ pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
     ensure!(wrote.is_empty(), "an upgrade and its rollback wrote: {wrote:?}");
     ensure!(seen(plane)? == before, "an upgrade changed {before} to {}", seen(plane)?);
 
-    delete_what_needs_the_host(
-        plane,
-        &helm(&["template", "pintle", CHART, "--show-only=templates/uninstall.yaml"])?,
-    )?;
+    delete_what_needs_the_host(plane, &hook)?;
     real.stop()?;
     helm(&["uninstall", "pintle", "--wait", "--timeout=3m"])?;
     let left = plane.run_kubectl(

@@ -119,20 +119,23 @@ function RootList({ roots, verdict }: { roots: readonly PlannedRoot[]; verdict: 
   );
 }
 
+const TITLES = { missing: 'The host does not have these yet', unknown: 'It is not known whether the host has these', ungranted: 'The Reconciler does not grant these' };
+
 function NewRights({ summary, name }: { summary: Summary; name: string }) {
-  if (summary.newKinds.length === 0) return null;
+  const rights = summary.newKinds.filter(({ missing, granted }) => missing === null || missing.length > 0 || !granted);
+  if (rights.length === 0) return null;
   return (
-    <Section title="New rights that it needs" beside={<span class="muted">{summary.newKinds.length}</span>}>
-      <Notice tone="warn" title="The host does not have these yet">
+    <Section title="New rights that it needs" beside={<span class="muted">{rights.length}</span>}>
+      <Notice tone="warn" title={TITLES[rights.some(({ missing }) => missing?.length) ? 'missing' : summary.roleCommand ? 'unknown' : 'ungranted']}>
         <ul class="plain differences" role="list">
-          {summary.newKinds.map(({ apiVersion, kind, verbs, granted }) => (
+          {rights.map(({ apiVersion, kind, verbs, missing, granted }) => (
             <li key={`${apiVersion} ${kind}`}>
-              <span><strong>{kind}</strong> <span class="muted">({apiVersion})</span>{!granted && <span class="tone-warn"> · not in spec.grants either</span>}</span>
-              <Tags items={verbs} />
+              <span><strong>{kind}</strong> <span class="muted">({apiVersion})</span>{!granted && <span class="tone-warn"> · not in spec.grants</span>}</span>
+              <Tags items={missing?.length ? missing : verbs} />
             </li>
           ))}
         </ul>
-        Apply the role first: <CopyText text={`pintle rbac ${summary.module.name} | kubectl apply -f -`} what="command" />
+        {summary.roleCommand && <>Apply the role first: <CopyText text={summary.roleCommand} what="command" /></>}
       </Notice>
       <span class="sr-only">for {name}</span>
     </Section>

@@ -39,10 +39,12 @@ test('a root that fails is counted and shown as failing alone, whatever its verd
 });
 
 test('a swap is asked for twice where roots newly fail, where that cannot be told, and after a plan of some roots', () => {
-  const of = (roots: PlannedRoot[], counts: Partial<Summary['roots']>, asked = {}) => objectionsTo({ ...IDLE, phase: 'done', asked, roots, summary: { roots: { total: 9, unchanged: 0, changed: 0, fails: 0, newlyFailing: 0, unknown: 0, ...counts } } as Summary });
+  const of = (roots: PlannedRoot[], counts: Partial<Summary['roots']>, asked = {}, newKinds: Summary['newKinds'] = []) => objectionsTo({ ...IDLE, phase: 'done', asked, roots, summary: { roots: { total: 9, unchanged: 0, changed: 0, fails: 0, newlyFailing: 0, unknown: 0, ...counts }, newKinds } as Summary });
   const unknown = [root('a', 'unknown'), root('b', 'unknown', { hasAnswer: false })];
   assert.deepEqual(of([root('a', 'fails', { failure, failsNow: true })], { fails: 1 }), []);
   assert.deepEqual(of([], { fails: 2, newlyFailing: 2 }), ['2 roots would newly fail']);
+  const needs = (kind: string, missing: string[] | null) => ({ apiVersion: 'v1', kind, verbs: ['get'], missing, granted: true });
+  assert.deepEqual(of([], {}, {}, [needs('Secret', null), needs('Service', []), needs('Pod', ['get'])]), ['the host lacks rights on Pod']);
   assert.deepEqual(of(unknown.slice(0, 1), { unknown: 1 }), [], 'the gate has taken its answer');
   assert.deepEqual(of(unknown, { unknown: 2 }), ['it cannot be told whether 1 root would fail']);
   assert.deepEqual(of(unknown, { unknown: 5 }), ['it cannot be told whether 4 roots would fail'], 'those that are not listed');

@@ -81,10 +81,15 @@ function unansweredOf(state: PlanState): number {
 /** Whether only some of the roots were asked about. */
 export const isOfSome = ({ asked }: PlanState): boolean => Boolean(asked?.namespace || asked?.labelSelector || asked?.root);
 
+/** The kinds of which the host is known to lack a right that the module needs. */
+export const kindsWithoutRights = ({ newKinds }: Summary): string[] => newKinds.filter(({ missing }) => missing?.length).map(({ kind }) => kind);
+
 /** Why a swap is not made unless somebody wants it all the same: as `pintle swap` asks for --force. */
 export function objectionsTo(state: PlanState): string[] {
   const [fails, unanswered] = [newlyFailing(state), unansweredOf(state)];
+  const without = state.summary ? kindsWithoutRights(state.summary) : [];
   return [
+    ...(without.length > 0 ? [`the host lacks rights on ${enumeration(without)}`] : []),
     ...(fails > 0 ? [`${count(fails, 'root')} would newly fail`] : []),
     ...(unanswered > 0 ? [`it cannot be told whether ${count(unanswered, 'root')} would fail`] : []),
     ...(isOfSome(state) ? ['the plan was about some of the roots alone'] : []),

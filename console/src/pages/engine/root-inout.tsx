@@ -99,7 +99,7 @@ export function InOut({ kind, namespace, name, version, lastDigest }: InOutProps
       {problem && (
         <>
           <ProblemView problem={problem} retry={again} />
-          {problem.status === 403 && <p class="muted">Whoever wants to see request and answer needs <code>get</code> on the Reconciler, whose config is part of the request; and to read the module, the Role <code>pintle-module-reader</code>.</p>}
+          {problem.status === 403 && <p class="muted">Whoever wants to see request and answer needs the ClusterRole <code>pintle-reader</code>, since the config of the Reconciler is part of the request; and to read the module, the Role <code>pintle-module-reader</code> in <code>pintle-system</code>. <code>pintle rbac MODULE --users</code> prints both.</p>}
         </>
       )}
       {value ? <Found value={value} lastDigest={lastDigest} /> : !problem && <Skeleton lines={10} label="Computing request and answer" />}

@@ -78,7 +78,7 @@ function Tree({ children: read, blocker, namespace }: { children: Read<Children>
   return (
     <div class="stack tight">
       {problem && <ProblemView problem={problem} retry={again} />}
-      {found.length === 0 ? <Empty title="No children" icon="tree">Its logic has made nothing, or nothing that you may list.</Empty> : <ul class="plain tree card flush" role="list">{found.map((branch) => <Kind key={branch.key} branch={branch} root={namespace} />)}</ul>}
+      {found.length === 0 ? value.unread.length === 0 && <Empty title="No children" icon="tree">Its logic has made nothing.</Empty> : <ul class="plain tree card flush" role="list">{found.map((branch) => <Kind key={branch.key} branch={branch} root={namespace} />)}</ul>}
       {value.unread.length > 0 && <Notice tone="info" title="Not all kinds could be listed"><ul>{value.unread.map(({ kind, apiVersion, why }) => <li key={`${apiVersion} ${kind}`}><strong>{kind}</strong>: {why}</li>)}</ul></Notice>}
     </div>
   );
@@ -92,7 +92,7 @@ export function ChildrenOf({ kind, object, title }: { kind: KindPath; object: K8
   const children = useRead('listChildren', { ...kind, namespace, name }, { version: `${resourceVersion} ${changes}` });
   useChildChanges(children.value, uid, () => setChanges((before) => before + 1));
   return (
-    <Section title={title} beside={children.value && <span class="muted num">{children.value.items.length.toLocaleString('en')}</span>}>
+    <Section title={title} beside={children.value && (children.value.items.length > 0 || children.value.unread.length === 0) && <span class="muted num">{children.value.items.length.toLocaleString('en')}</span>}>
       <Tree children={children} blocker={ready.status === 'True' ? '' : ready.message} namespace={namespace} />
     </Section>
   );

@@ -81,7 +81,6 @@ export function SwapBar({ object, planned, state }: { object: K8sObject; planned
           <p>{consequence(state)}</p>
           {state.summary && <TakenAway summary={state.summary} />}
           {objections.length > 0 && <Switch checked={isForced} onChange={force}>Swap all roots, although {enumeration(objections)}</Switch>}
-          {state.summary && state.summary.newKinds.length > 0 && <Notice tone="warn">It needs rights that the host does not have yet: {enumeration(state.summary.newKinds.map(({ kind }) => kind))}.</Notice>}
         </ConfirmByName>
       )}
     </section>

@@ -37,7 +37,7 @@ impl Pass {
             let way_out = if object::is_deleting(&self.root) {
                 self.way_out()
             } else if failure.reason == reasons::TRAP {
-                format!("; to run it beside the guest's sources, with the message: {}", self.recording())
+                recording(&object::reference(&self.root))
             } else {
                 String::new()
             };
@@ -154,13 +154,6 @@ impl Pass {
         format!("; to let the root go without its guest: {command} pintle.dev/release=true")
     }
 
-    /// The command that makes a golden case of the root.
-    fn recording(&self) -> String {
-        let root = object::reference(&self.root);
-        let (place, kind) = on_command_line(&root);
-        format!("pintle record{place} {kind}/{name} > cases/{name}.yaml", name = root.name)
-    }
-
     /// Every wanted child that exists, and whether it is ready.
     fn readiness(&self) -> Vec<(ObjectRef, Ready)> {
         let owned = |child: &&Observed| self.owns(child);
@@ -188,6 +181,15 @@ impl Pass {
 pub(super) fn kubectl(verb: &str, object: &ObjectRef) -> String {
     let (place, kind) = on_command_line(object);
     format!("kubectl {verb}{place} {kind} {}", object.name)
+}
+
+/// Begins the hint how to see the panic of a guest whose root is in a cluster.
+pub const RECORDING: &str = "; to run it beside the guest's sources, with the message: ";
+
+/// The command that makes a golden case of a root, at which its guest trapped.
+pub fn recording(root: &ObjectRef) -> String {
+    let (place, kind) = on_command_line(root);
+    format!("{RECORDING}pintle record{place} {kind}/{name} > cases/{name}.yaml", name = root.name)
 }
 
 /// The flag for the namespace of an object, and its kind. The kind has its group, since a kind of the same name may be in another one.

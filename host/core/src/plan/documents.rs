@@ -104,6 +104,14 @@ pub struct Problem {
     pub path: Option<String>,
 }
 
+impl Problem {
+    /// The message behind the path.
+    pub fn with_path(&self) -> String {
+        let at = self.path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
+        format!("{at}{}", self.message)
+    }
+}
+
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
         Self { reason: failure.reason, message: failure.message, path: failure.path }
@@ -242,6 +250,8 @@ pub struct Summary {
     pub stops: usize,
     /// The kinds that the module uses and the one in force does not, with what the host must be allowed to do with them.
     pub new_kinds: Vec<KindRights>,
+    /// The command that lets the host do that; none where it may already.
+    pub role_command: Option<String>,
     /// What was cut.
     pub limits: Limits,
     /// How long it took.
@@ -249,6 +259,11 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Whether the host lacks a right that the module needs, as far as that is known.
+    pub fn lacks_rights(&self) -> bool {
+        self.new_kinds.iter().flat_map(|new| &new.missing).any(|missing| !missing.is_empty())
+    }
+
     /// Whether something would change. `None` if that cannot be told.
     pub fn would_change(&self) -> Option<bool> {
         let Roots { changed, newly_failing, unknown, .. } = self.roots;
@@ -326,6 +341,8 @@ pub struct KindRights {
     pub kind: String,
     /// The verbs of Kubernetes' RBAC.
     pub verbs: Vec<String>,
+    /// Those that the host may not use, as the API server says; null where that is not known.
+    pub missing: Option<Vec<String>>,
     /// Whether the Reconciler grants it. If not, answers with it would be refused.
     pub granted: bool,
 }
@@ -398,6 +415,7 @@ impl KindRights {
             api_version: kind.api_version.clone(),
             kind: kind.kind.clone(),
             verbs: verbs.iter().map(|verb| (*verb).into()).collect(),
+            missing: None,
             granted,
         }
     }

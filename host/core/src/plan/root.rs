@@ -333,12 +333,9 @@ fn conflict(planned: &PlannedRoot) -> Option<Problem> {
     Some(Problem { reason: reason.into(), message: found.why.clone().unwrap_or_default(), path: None })
 }
 
-fn ready(conditions: &[Condition]) -> Option<&Condition> {
-    conditions.iter().find(|condition| condition.r#type == conditions::READY)
-}
-
 fn standing(conditions: &[Condition]) -> Vec<Standing> {
-    let ready = ready(conditions).filter(|ready| ready.status != ConditionStatus::True);
+    let ready =
+        conditions::find(conditions, conditions::READY).filter(|ready| ready.status != ConditionStatus::True);
     let refused = ready.filter(|ready| REFUSALS.contains(&ready.reason.as_str()));
     let standing =
         |ready: &Condition| Standing { reason: ready.reason.clone(), message: ready.message.clone() };
@@ -348,7 +345,7 @@ fn standing(conditions: &[Condition]) -> Vec<Standing> {
 /// Whether a root with these conditions fails now, for whatever reason, as the operator counts it. Ready also repeats a condition of the
 /// guest, which is no failure.
 pub fn fails_now(conditions: &[Condition]) -> Option<bool> {
-    let ready = ready(conditions)?;
+    let ready = conditions::find(conditions, conditions::READY)?;
     let (host, guest): (Vec<&Condition>, Vec<&Condition>) = conditions
         .iter()
         .partition(|condition| conditions::HOST_CONDITIONS.contains(&condition.r#type.as_str()));

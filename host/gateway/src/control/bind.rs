@@ -487,7 +487,7 @@ fn all_conditions(
     }
     if !served.api_version.is_empty() {
         let (status, reason, message) = registered(world, view, served);
-        let known = before.iter().find(|old| old.r#type == reasons::REGISTERED);
+        let known = conditions::find(before, reasons::REGISTERED);
         all.push(condition(reasons::REGISTERED, (status, reason, message), known, generation, now));
     }
     all.sort_by(|a, b| a.r#type.cmp(&b.r#type));

@@ -8,7 +8,7 @@ use std::{
 use futures::future::join_all;
 use kube::api::ObjectMeta;
 use pintle_api::{self as api, ModuleUser};
-use pintle_core::{ApiError, Duty, reasons, reconciler};
+use pintle_core::{ApiError, Duty, conditions, reasons, reconciler};
 use pintle_kubernetes::{Resource, builtin};
 use pintle_runtime::clock;
 use pintle_wit::{Condition, ConditionStatus, Event, EventType, Kind, names};
@@ -21,7 +21,7 @@ use crate::{
     own_status::{self, Findings},
     state::{Shared, State, own},
     store::{Tally, since_swap},
-    watch::{WatchKey, WatchState},
+    watch::{Purpose, WatchKey, WatchState},
 };
 
 pub(super) fn reconciler_resource() -> Resource {
@@ -152,7 +152,7 @@ pub(super) fn is_only_starting(
 }
 
 pub(super) fn ready(conditions: &[Condition]) -> Option<&Condition> {
-    conditions.iter().find(|condition| condition.r#type == pintle_core::conditions::READY)
+    conditions::find(conditions, conditions::READY)
 }
 
 /// Reasons that end by themselves within moments.
@@ -182,6 +182,7 @@ pub(super) fn reconciler_status(
         unwatched_needs: Vec::new(),
         watched_needs: BTreeSet::new(),
         roots: api::RootCounts::default(),
+        unlisted: false,
         active_roots: None,
         failures: None,
     };
@@ -209,10 +210,17 @@ pub(super) fn reconciler_status(
                     WatchState::Synced => {}
                 }
             }
+            let mut of_roots = state.watches.iter();
+            findings.unlisted = findings.failing.iter().any(|(key, _)| key.purpose == Purpose::Roots)
+                && !of_roots.any(|(key, watch)| {
+                    key.purpose == Purpose::Roots && watch.claims.contains(name) && watch.listed
+                });
             let recorded_roots = object.status.as_ref().and_then(|status| status.roots);
             let (kind, namespaces) = (&in_force.resource.kind, &object.spec.namespaces);
             // The host has just started. Objects that it has not listed yet are not gone, and what it has not looked at is unchanged.
-            let begins = findings.starting.contains(kind) || state.roots.any_unjudged(kind, namespaces);
+            let begins = findings.unlisted
+                || findings.starting.contains(kind)
+                || state.roots.any_unjudged(kind, namespaces);
             let Tally { roots, active } = state.roots.tally(kind, namespaces);
             findings.roots = match recorded_roots {
                 Some(recorded) if begins && recorded.total > 0 => recorded,
@@ -231,7 +239,8 @@ pub(super) fn reconciler_status(
                 // It waits for its watches, and the roots are reconciled with what was in force before.
                 None => Some(api::ActiveRoots::default()),
             };
-            findings.failures = (!begins).then(|| state.roots.failures(kind, namespaces));
+            findings.failures =
+                (findings.unlisted || !begins).then(|| state.roots.failures(kind, namespaces));
             let roots = findings.roots;
             let other = roots.total.saturating_sub(roots.ready + roots.failing);
             shared.metrics.count_roots(name, [roots.ready, roots.failing, other]);
@@ -369,9 +378,7 @@ async fn tell_in_use(
     before: &[Condition],
     after: &[Condition],
 ) {
-    let in_use = |conditions: &[Condition]| {
-        conditions.iter().find(|condition| condition.r#type == reasons::IN_USE).cloned()
-    };
+    let in_use = |conditions: &[Condition]| conditions::find(conditions, reasons::IN_USE).cloned();
     let Some(condition) =
         in_use(after).filter(|now| in_use(before).is_none_or(|was| was.message != now.message))
     else {

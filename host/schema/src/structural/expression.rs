@@ -1,5 +1,5 @@
-//! What the API server's compiler of CEL says of an expression, as far as the schema of its place tells: its syntax, and the fields that it
-//! names. The types of operands are not compared.
+//! What the API server's compiler of CEL says of an expression, as far as the schema of its place tells: its syntax, and the fields and
+//! functions that it names. The types of operands are not compared.
 
 use kube_cel::cel::{
     IdedExpr, Program,
@@ -14,6 +14,20 @@ use crate::nearest::did_you_mean;
 const OF_RESOURCES: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// The packages that names of types begin with, for example `google.protobuf.Timestamp`.
 const PACKAGES: [&str; 3] = ["google", "kubernetes", "net"];
+/// The functions and macros that a rule can call, in whatever package: the standard library, and what the environment of Kubernetes 1.37 has
+/// besides (apiserver/pkg/cel/environment/base.go).
+const FUNCTIONS: &str = "size startsWith endsWith contains matches type dyn bool bytes double duration int string timestamp uint \
+    getDate getDayOfMonth getDayOfWeek getDayOfYear getFullYear getHours getMilliseconds getMinutes getMonth getSeconds \
+    has all exists exists_one existsOne map filter bind transformList transformMap transformMapEntry \
+    none of ofNonZeroValue hasValue value or orValue optMap optFlatMap unwrap unwrapOpt \
+    charAt format indexOf join lastIndexOf lowerAscii quote replace reverse split substring trim upperAscii find findAll \
+    equivalent intersects distinct first flatten includes isSorted last max min range slice sort sortBy sum \
+    url isURL getEscapedPath getHost getHostname getPort getQuery getScheme \
+    quantity isQuantity add asApproximateFloat asInteger compareTo isGreaterThan isInteger isLessThan sign sub \
+    ip isIP isCanonical family isGlobalUnicast isLinkLocalMulticast isLinkLocalUnicast isLoopback isUnspecified \
+    cidr isCIDR containsCIDR containsIP masked prefixLength semver isSemver major minor patch escapeKey \
+    named validate byte date datetime dns1035Label dns1035LabelPrefix dns1123Label dns1123LabelPrefix \
+    dns1123Subdomain dns1123SubdomainPrefix labelValue qualifiedName uri uuid";
 
 /// Why an expression does not compile where values have this schema. An optional `oldSelf` is not looked into.
 pub(crate) fn fault(text: &str, schema: &Value, is_old_optional: bool) -> Option<String> {
@@ -72,6 +86,14 @@ impl<'a> Scope<'a> {
 
     fn called(&mut self, call: &'a CallExpr) -> Result<Option<&'a Value>, String> {
         self.all(call.target.as_deref().into_iter())?;
+        let name = call.func_name.as_str();
+        // The name of an operator begins with a sign.
+        if name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && !FUNCTIONS.split(' ').any(|known| known == name)
+        {
+            let near = did_you_mean(name, FUNCTIONS.split(' '));
+            return Err(format!("undeclared reference to '{name}'{near}"));
+        }
         // A macro that the parser leaves as it is declares variables of its own. They would be taken for undeclared ones.
         let is_new =
             |part: &IdedExpr| matches!(&part.expr, Expr::Ident(name) if self.variable(name).is_none());
@@ -172,6 +194,13 @@ mod tests {
             ("size([self.nope]) > 0", "undefined field 'nope'"),
             ("self.extra.a == 1", "undefined field 'extra': a rule does not see free-form fields"),
             ("slef.replicas == 1", "undeclared reference to 'slef'"),
+            (
+                "self.containers.all(c, c.image.startWith('a'))",
+                "undeclared reference to 'startWith'; did you mean startsWith?",
+            ),
+            ("isURI('a')", "undeclared reference to 'isURI'; did you mean isURL?"),
+            ("!format.dns1123Label().validate(self.__namespace__).hasValue()", ""),
+            ("quantity('1').isLessThan(quantity('2')) && isIP('::1') && [1].isSorted()", ""),
         ] {
             assert_eq!(fault(rule, &schema, false).unwrap_or_default(), expected, "{rule}");
         }

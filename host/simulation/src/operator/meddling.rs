@@ -63,7 +63,13 @@ impl World {
                 if is_stripped {
                     // Until somebody restores the owner reference, the object is not provably a child of the root, and the root says so.
                     tokio::time::sleep(MEDDLED_FOR).await;
-                    merges(&written, json!({"metadata": {"ownerReferences": owners}}));
+                    // Whoever has adopted it meanwhile would lose it, since the owner may be gone.
+                    let is_adopted = self.server.object(&written).is_some_and(|now| {
+                        at(&now, &["metadata", "annotations", names::ANNOTATION_ADOPT]).is_some()
+                    });
+                    if !is_adopted {
+                        merges(&written, json!({"metadata": {"ownerReferences": owners}}));
+                    }
                 }
                 is_stripped
             }
@@ -99,8 +105,9 @@ impl World {
         if self.server.object(&reconciler).is_some_and(|now| now["spec"]["module"] == module.as_str()) {
             let _ = self.somebody(&names(before));
         }
-        for object in &pushed {
-            let _ = self.somebody(&delete(&object::reference(object)));
+        // Its bytes stay, as with `pintle push`: the Module is held by the history of the Reconciler.
+        for module in pushed.iter().filter(|object| object["kind"] == "Module") {
+            let _ = self.somebody(&delete(&object::reference(module)));
         }
         Some(Troubled::Of(reconciler))
     }

@@ -1,5 +1,5 @@
 use pintle_engine::{Digest, fixtures};
-use pintle_simulator::{Act, ApiServer};
+use pintle_simulator::{Access, Act, Action, ApiServer, User, Verdict as Answer};
 
 use super::{
     super::fixture::{cluster, condition, module, read, reconciler, view_of_llamas},
@@ -156,11 +156,11 @@ async fn nothing_is_swapped_that_has_changed_since_it_was_read_but_for_its_statu
     let found = views.get("v").await.unwrap();
     change(None, json!({"spec": {"suspend": true}}));
     let wanted = swap().wanted(&found).unwrap();
-    let refused = swap().want(&views, found, &wanted).await.unwrap_err();
+    let refused = swap().want(&views, found, &wanted, false).await.unwrap_err();
     assert_eq!(refused.to_string(), "error: somebody has changed View v meanwhile\n");
     let found = views.get("v").await.unwrap();
     change(Some("status"), json!({"status": {"observedGeneration": 2}}));
-    swap().want(&views, found, &wanted).await.unwrap();
+    swap().want(&views, found, &wanted, false).await.unwrap();
     assert_eq!(views.get("v").await.unwrap().spec.module, NEW);
 }
 
@@ -209,7 +209,7 @@ async fn a_config_that_comes_back_is_exactly_as_it_was() {
         json!({"a": 1}),
     ] {
         let wanted = Wanted { module: OLD.into(), config };
-        swap.want(&objects, objects.get("r").await.unwrap(), &wanted).await.unwrap();
+        swap.want(&objects, objects.get("r").await.unwrap(), &wanted, false).await.unwrap();
         assert_eq!(objects.get("r").await.unwrap().spec, wanted);
     }
     let undo = Swap { module: None, undo: true, ..swap };
@@ -278,6 +278,11 @@ async fn a_swap_after_which_roots_would_newly_fail_is_refused_unless_it_is_force
     let begin = "error: 1 root would newly fail:\n  A n/x: GuestTrapped: ";
     let end = "hint: nothing was swapped; to swap all the same: --force\n";
     assert!(refused.starts_with(begin) && refused.ends_with(end), "{refused}");
+    // A dry run ends as the swap would: the old module would delete something, and nothing fails.
+    let dry = |module: &str| Swap { dry_run: true, ..swap(module) };
+    assert_eq!(dry(OLD).swap(&client).await.unwrap(), CommandStatus::Fine);
+    let failing = dry(NEW).swap(&client).await.unwrap_err();
+    assert!(failing.exit_code() == 1 && failing.to_string().starts_with(begin), "{failing}");
     assert_eq!(module().await, OLD);
     let forced = Swap { force: true, ..swap(NEW) };
     assert_eq!(forced.swap(&client).await.unwrap(), CommandStatus::Fine);
@@ -288,6 +293,105 @@ async fn a_swap_after_which_roots_would_newly_fail_is_refused_unless_it_is_force
     says(&server, &root, json!({"conditions": [condition("Ready", "False", "GuestTrapped", "")]}));
     assert_eq!(swap(NEW).swap(&client).await.unwrap(), CommandStatus::Fine);
     assert_eq!(module().await, NEW);
+}
+
+/// The host may do everything but what it does with ServiceAccounts. Others may do everything, or everything but to ask who may do what.
+struct Rights {
+    may_ask: bool,
+}
+
+impl Access for Rights {
+    fn may(&mut self, user: &User, action: &Action) -> Answer {
+        let is_host = user.name == "system:serviceaccount:pintle-system:pintle";
+        let is_refused = if is_host {
+            action.resource == "serviceaccounts"
+        } else {
+            !self.may_ask && action.resource == "subjectaccessreviews"
+        };
+        if is_refused { Answer::NotAllowed(String::new()) } else { Answer::Allowed }
+    }
+}
+
+#[tokio::test]
+async fn a_swap_is_refused_where_the_host_lacks_a_right_and_the_plan_tells_that_from_what_is_not_known() {
+    let (server, client) = farm();
+    let manifest = fixtures::manifest("farm", "a.io/v1", "A", &["apps/v1/Deployment", "v1/ServiceAccount"]);
+    let bytes = fixtures::answers(&manifest, r#"{"apiVersion":"guest.pintle.dev/v1"}"#);
+    let wants_more = "farm-0.3.0";
+    let mut objects = pintle_api::module_objects(wants_more, &bytes, &Digest::of(&bytes).to_string());
+    objects.push(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "pintle"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "pintle"},
+        "subjects": [{"kind": "ServiceAccount", "name": "pintle", "namespace": "pintle-system"}],
+    }));
+    for object in objects {
+        server.act("test", &Act::Create(object)).unwrap();
+    }
+    let request = PlanRequest {
+        reconciler: "r".into(),
+        module: Some(ModuleChoice::Named(wants_more.into())),
+        ..PlanRequest::default()
+    };
+    let rights_told = async || {
+        let text = summary_text(&plan::make(&client, &request, |_| {}).await.unwrap());
+        text.lines()
+            .filter(|line| line.contains("(v1)") || line.contains("(apps/v1)") || line.contains("rbac"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let command = "pintle rbac farm-0.3.0 farm-0.1.0 | kubectl apply -f -";
+    let verbs = "get, list, watch, create, patch, delete";
+    let account = "ServiceAccount (v1); the Reconciler does not grant it";
+    server.set_access(Box::new(Rights { may_ask: true }));
+    assert_eq!(
+        rights_told().await,
+        [
+            format!("The host may {verbs} Deployment (apps/v1)"),
+            format!("The host may not {verbs} {account}"),
+            format!("Apply the module's role first: {command}")
+        ]
+    );
+    let what = ModuleUser::Reconciler("r".into());
+    let swap = Swap { what, module: Some(wants_more.into()), wait: false, ..swap() };
+    let refused = swap.swap(&client).await.unwrap_err();
+    let said = format!(
+        "error: the host lacks rights that the module needs; apply its role first: {command}\n\
+         hint: nothing was swapped; to swap all the same: --force\n"
+    );
+    assert_eq!((refused.exit_code(), refused.to_string()), (1, said));
+    server.set_access(Box::new(Rights { may_ask: false }));
+    let must = |kind: &str| format!("The host must be allowed to {verbs} {kind}");
+    assert_eq!(
+        rights_told().await,
+        [
+            must("Deployment (apps/v1)"),
+            must(account),
+            format!("If it may not, apply the module's role: {command}")
+        ]
+    );
+    assert_eq!(swap.swap(&client).await.unwrap(), CommandStatus::Fine);
+}
+
+/// Nobody may patch anything.
+struct Readers;
+
+impl Access for Readers {
+    fn may(&mut self, _: &User, action: &Action) -> Answer {
+        match action.verb.as_str() {
+            "patch" => Answer::NotAllowed(String::new()),
+            _ => Answer::Allowed,
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_may_not_swap_is_told_so_and_not_to_force_it() {
+    let (server, client) = farm();
+    server.set_access(Box::new(Readers));
+    let swap = Swap { what: ModuleUser::Reconciler("r".into()), wait: false, ..swap() };
+    let refused = swap.swap(&client).await.unwrap_err().to_string();
+    let is_told = refused.starts_with("error: Reconciler r: ") && refused.contains("cannot patch resource");
+    assert!(is_told && !refused.contains("--force"), "{refused}");
 }
 
 #[tokio::test]
@@ -367,10 +471,10 @@ fn a_root_speaks_against_a_swap_where_it_would_newly_fail_and_where_that_cannot_
         read::<PlannedRoot>(roots).iter().for_each(|root| objections.add(root));
         objections.problem().map(|problem| (problem.exit_code(), problem.message().to_owned()))
     };
-    let failure = json!({"reason": "AdoptionConflict", "message": "m"});
+    let failure = json!({"reason": "AdoptionConflict", "message": "m;\nn", "path": "spec.a"});
     let fails = root(true, failure.clone(), Value::Null);
     let unknown = root(false, Value::Null, Value::Null);
-    let fails_text = "1 root would newly fail:\n  A x: AdoptionConflict: m";
+    let fails_text = "1 root would newly fail:\n  A x: AdoptionConflict: spec.a: m;\n    n";
     let unknown_text = "it cannot be told whether 1 root would fail:\n  A x: Secret n/s: it may not be read";
     assert_eq!(against(&[root(true, Value::Null, Value::Null)]), None, "the guest has answered");
     assert_eq!(against(&[root(true, failure, json!(true))]), None, "it fails now");

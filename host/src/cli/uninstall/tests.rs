@@ -48,6 +48,7 @@ These stay:
   all roots and their CRDs, and the children of roots, without the finalizers of the host
   all objects that Views show
   ClusterRoles of guests: kubectl delete clusterroles -l pintle.dev/aggregate-to-host=true
+  ClusterRoles of users: kubectl delete clusterroles -l pintle.dev/users=true
   ClusterRoles of Views: kubectl delete clusterroles -l pintle.dev/aggregate-to-gateway=true
   the CRDs of Module, Reconciler and View, without --crds
 "
@@ -198,4 +199,43 @@ async fn a_module_is_not_touched_before_the_last_reconciler_is_gone() {
     carry_out(&client, &plan, Duration::from_secs(5), &mut tell).await.unwrap();
     assert!(server.object(&object::reference(&module("web-0.1.0", None))).is_none());
     assert_eq!(told, "reconciler.pintle.dev/r deleted\nmodule.pintle.dev/web-0.1.0 deleted\n");
+}
+
+#[tokio::test]
+async fn what_would_wait_for_a_host_is_not_deleted_where_none_leads() {
+    let mut held = reconciler("web-0.1.0", None, &[]);
+    held["metadata"]["finalizers"] = json!(["pintle.dev/roots"]);
+    let [.., reconcilers, modules, _] = installed();
+    let plan = Plan::of(&[], [vec![], vec![], reconcilers, modules, vec![]], false);
+    let (server, client) = cluster(&[module("web-0.1.0", None), held.clone()]);
+    let refused = refuse_to_wait(&client, "default", &plan).await.unwrap_err().to_string();
+    let said = "error: reconciler.pintle.dev/r would wait for a host, and none leads in namespace default: \
+                nothing was deleted\n";
+    assert!(refused.starts_with(said), "{refused}");
+    let now = format!("{:.6}", pintle_runtime::clock::now());
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "pintle", "namespace": "default"},
+        "spec": {"holderIdentity": "pintle-7", "leaseDurationSeconds": 10, "renewTime": now}});
+    server.act("host", &Act::Create(lease)).unwrap();
+    refuse_to_wait(&client, "default", &plan).await.unwrap();
+    // Who never had a host, or is held by somebody else, waits for none.
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    let (_server, client) = cluster(&[module("web-0.1.0", None), held]);
+    refuse_to_wait(&client, "default", &plan).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_helm_has_installed_is_left_to_helm() {
+    let deployment = |labels: Value| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "pintle", "namespace": "default", "labels": labels,
+                "annotations": {"meta.helm.sh/release-name": "engine"}},
+            "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": {"metadata": {"labels": {"app": "x"}},
+                "spec": {"containers": [{"name": "main", "image": "x"}]}}}})
+    };
+    let (_server, client) = cluster(&[deployment(json!({"app.kubernetes.io/managed-by": "Helm"}))]);
+    let refused = refuse_release(&client, "default").await.unwrap_err().to_string();
+    assert!(refused.contains("hint: run: helm uninstall engine --namespace default; or"), "{refused}");
+    let (_server, client) = cluster(&[deployment(json!({"app.kubernetes.io/component": "operator"}))]);
+    refuse_release(&client, "default").await.unwrap();
 }

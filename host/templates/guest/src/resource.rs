@@ -3,7 +3,7 @@ use pintle_guest::Object;
 use pintle_guest::schema::{Column, Crd, CustomResource};
 use serde::{Deserialize, Serialize};
 
-/// A __KIND__, as it is applied.
+/// The object, as it is applied.
 pub type Root = Object<Spec>;
 
 /// A web page.

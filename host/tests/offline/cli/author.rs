@@ -1,7 +1,7 @@
 //! What the author of a guest goes through: from `pintle new` to a panic. Slow, since it compiles guests. All of them share the
 //! dependencies that the first one builds.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use pintle_engine::CallLimits;
 
@@ -113,6 +113,28 @@ fn builds_and_passes(folder: &Folder) {
         !String::from_utf8_lossy(&module).contains(here.trim_end_matches('/')),
         "no path of this machine is in the module"
     );
+}
+
+/// In a build folder of its own, where no earlier test has built anything.
+#[test]
+#[ignore = "tier two: it compiles a guest and its dependencies"]
+fn cargo_test_of_a_new_guest_compiles_no_dependency_again() {
+    let folder = Folder::new();
+    folder.ends(0, &["new", "photo-album"]);
+    // The build ends after the generator: the module takes long, and `cargo test` has nothing of it.
+    let resource = folder.read("photo-album/src/resource.rs");
+    folder.write("photo-album/src/resource.rs", resource.replace("\"photoalbums\"", "\"Photos\""));
+    let target = folder.path("target").display().to_string();
+    let environment = [("CARGO_TARGET_DIR", target.as_str())];
+    let run = folder.run_with(&environment, &["build", "photo-album"]);
+    assert!(run.code == 1 && run.stderr.contains("spec.names.plural"), "{run:?}");
+    assert_eq!(run.stdout, "", "nothing is written that is refused");
+
+    let words = ["test", "--manifest-path", "photo-album/Cargo.toml"];
+    let run = folder.run_program(Path::new("cargo"), &environment, &words);
+    assert_eq!(run.code, 0, "{run:?}");
+    let compiled = Vec::from_iter(run.stderr.lines().filter(|line| line.contains("Compiling")));
+    assert!(compiled.len() == 1 && compiled[0].contains("photo-album v"), "{run:?}");
 }
 
 /// A new guest of this name in `dir`, with a part of its sources replaced.
@@ -239,9 +261,13 @@ fn the_message_of_a_panic_is_shown_where_the_module_traps() {
         assert_eq!(run.code, 1, "{run:?}");
         assert!(told.contains(message), "{run:?}");
         assert!(told.contains("index out of bounds: the len is 5 but the index is 7\n"), "{run:?}");
+        assert!(!told.contains("pintle render") && !told.contains("pintle record"), "{run:?}");
         let run = folder.run(&[command, &["--no-native"]].concat());
         assert!(run.code == 1 && !format!("{run:?}").contains("native run"), "{run:?}");
     }
+
+    let run = folder.run_bash("pintle render greeter/panics.wasm -f greeter/sample.yaml 2>&1");
+    assert!(run.stdout.lines().last().is_some_and(|last| last.starts_with(message)), "{run:?}");
 
     // Elsewhere there are no sources to run.
     fs::copy(folder.path(module), folder.path("greeter.wasm")).unwrap();

@@ -88,11 +88,13 @@ impl Folder {
         assert!(is_built || !is_wanted, "run: cargo build --package pintle-simulate");
         let output = Command::new(program)
             .args(arguments)
-            .envs(environment.iter().copied())
             .current_dir(self.0.path())
-            // Neither the cluster nor the build folder of whoever runs the tests.
+            // Neither the cluster nor the build folder of whoever runs the tests, nor what CI tells cargo.
             .env_remove("KUBECONFIG")
+            .env_remove("CARGO_INCREMENTAL")
+            .env_remove("CARGO_PROFILE_DEV_DEBUG")
             .env("CARGO_TARGET_DIR", Self::target())
+            .envs(environment.iter().copied())
             // Nobody sits there who could be asked.
             .stdin(Stdio::null())
             .output()

@@ -6,6 +6,7 @@ use std::{
 };
 
 use pintle_engine::fixtures;
+use serde_json::json;
 
 use super::{SEEN, cluster::Served, folder, folder::Folder, manifest};
 
@@ -93,6 +94,21 @@ fn where_pintle_is_not_installed_the_hint_is_a_command_that_works() {
         run.stderr.ends_with("hint: run: kubectl apply --server-side -f deploy/install.yaml\n"),
         "{run:?}"
     );
+}
+
+#[test]
+fn a_module_is_not_pushed_where_no_host_is() {
+    let folder = folder(&fixtures::answers(&manifest(), SEEN));
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "pintle"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "pintle"},
+        "subjects": [{"kind": "ServiceAccount", "name": "pintle", "namespace": "tools"}],
+    });
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/pintle";
+    folder.write("kubeconfig", Served::with_pintle().at(path, binding).start());
+    let run = folder.ends(2, &["push", "thing-0.1.0", "guest.wasm", "--kubeconfig", "kubeconfig"]);
+    let end = "error: Pintle is in namespace tools, not in pintle-system\nhint: add: --namespace tools\n";
+    assert!(run.stderr.ends_with(end), "{run:?}");
 }
 
 #[test]

@@ -109,6 +109,15 @@ fn a_child_is_remembered_as_referred_to_and_a_granted_object_is_not() {
 }
 
 #[test]
+fn a_child_in_a_wrong_namespace_is_told_alone_though_others_refer_to_it() {
+    for index in 0..5 {
+        let mut answer = good();
+        set(&mut answer, &format!("/children/{index}/object/metadata/namespace"), json!("other"));
+        assert_eq!(verdict(None, answer), Err(vec![reasons::NAMESPACE_FORBIDDEN]), "{index}");
+    }
+}
+
+#[test]
 fn a_reference_of_a_wrong_type_is_refused() {
     assert_refused(verdict(None, referring_to(json!({"name": "a", "secret": {"secretName": 5}}))));
     assert_refused(verdict(None, referring_to(json!({"name": "a", "configMap": {"name": ["page"]}}))));

@@ -24,8 +24,11 @@ pub(crate) const NAME: &str =
 const NAMESPACE: &str = "charted";
 
 /// Where the release is. Its Pods must be as Pod Security asks for.
-const RELEASE: &str = r#"{"apiVersion": "v1", "kind": "Namespace", "metadata": {
+pub(crate) const RELEASE: &str = r#"{"apiVersion": "v1", "kind": "Namespace", "metadata": {
     "name": "pintle-system", "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}"#;
+
+/// The words by which helm installs or upgrades the release.
+pub(crate) const INSTALL: [&str; 6] = ["upgrade", "--install", "pintle", CHART, "--wait", "--timeout=3m"];
 
 pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
     if plane.audit_log().is_none() {
@@ -35,7 +38,6 @@ pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
     plane.run_kubectl(&["apply", "--server-side", "--filename", "-"], Some(RELEASE))?;
     let program = pintle_testbed::helm(&mut |line| println!("{line}"))?;
     let helm = |words: &[&str]| helm(&program, plane, words);
-    let install = ["upgrade", "--install", "pintle", CHART, "--wait", "--timeout=3m"];
 
     let tagged = helm(&["template", "pintle", CHART, "--set=image.repository=pintle:0.1.0"]);
     ensure!(tagged.is_err(), "an image with two tags is rendered");
@@ -45,7 +47,7 @@ pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
         ensure!(notes.contains(said), "the notes do not say {said:?}");
     }
 
-    helm(&install)?;
+    helm(&INSTALL)?;
     let real = start(plane).await?;
     real.make_namespace(NAMESPACE)?;
     let root = web_server(NAMESPACE, "web", "nginx:1.23.1");
@@ -58,7 +60,7 @@ pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
     let mark = real.mark();
     let crds = helm(&["show", "crds", CHART])?;
     plane.run_kubectl(&["apply", "--server-side", "--force-conflicts", "--filename", "-"], Some(&crds))?;
-    let upgrade = [&install[..], &["--set=operator.replicas=3,gateway.enabled=true"]].concat();
+    let upgrade = [&INSTALL[..], &["--set=operator.replicas=3,gateway.enabled=true"]].concat();
     let hook = helm(&["template", "pintle", CHART, "--show-only=templates/uninstall.yaml"])?;
     for change in [&upgrade[..], &["rollback", "pintle", "--wait", "--timeout=3m"]] {
         helm(change)?;
@@ -91,7 +93,7 @@ pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
         left.lines().filter(|name| name.contains("pintle") && !name.contains("/pintle-guest-")).collect();
     ensure!(left.is_empty(), "helm uninstall leaves {left:?}");
 
-    helm(&install)?;
+    helm(&INSTALL)?;
     let real = start(plane).await?;
     real.wait_until_ready(&root).await?;
     until_quiet(&real).await?;
@@ -158,7 +160,7 @@ fn delete_what_needs_the_host(plane: &ControlPlane, hook: &str) -> anyhow::Resul
     plane.run_kubectl(&["delete", "--filename", "-"], Some(&others)).map(drop)
 }
 
-fn helm(program: &Path, plane: &ControlPlane, words: &[&str]) -> anyhow::Result<String> {
+pub(crate) fn helm(program: &Path, plane: &ControlPlane, words: &[&str]) -> anyhow::Result<String> {
     let mut helm = Command::new(program);
     helm.args(words).arg("--namespace=pintle-system").current_dir(repository());
     for home in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {

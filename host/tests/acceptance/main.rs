@@ -1,10 +1,11 @@
-//! Acceptance on a real control plane: `cargo test -p pintle --test acceptance -- [--smoke|--scenarios|--checks|--views|--chart|--versions] [PART-OF-A-NAME...]`.
+//! Acceptance on a real control plane: `cargo test -p pintle --test acceptance -- [--smoke|--scenarios|--checks|--views|--chart|--versions|--node] [PART-OF-A-NAME...]`.
 //!
 //! Starts one control plane, installs Pintle from deploy/ as a user would, runs the host as its ServiceAccount, and runs every
 //! scenario of scenarios/, side by side where they do not touch what all share, and then every check of [`checks`]. One line each.
 //! `--smoke` runs those of tier one alone, `--scenarios` the scenarios alone, `--views` the checks of views, and `--checks`
 //! everything else. `--chart` has helm install Pintle instead, upgrade and remove it, and runs nothing else. `--versions` runs
-//! what is for an older Kubernetes, which `PINTLE_TESTBED_KUBERNETES` names.
+//! what is for an older Kubernetes, which `PINTLE_TESTBED_KUBERNETES` names. `--node` runs Pintle as Pods, on a node that runs Pods; its
+//! images are in the folder that `PINTLE_IMAGES` names.
 //!
 //! `PINTLE_RETRIES` says how often what failed is tried again; what then passes has a line that says so.
 #![allow(clippy::disallowed_methods, reason = "acceptance runs in real time")]
@@ -20,6 +21,7 @@ mod install;
 mod large;
 mod leaders;
 mod memory;
+mod node;
 mod proxy;
 mod real;
 mod served;
@@ -73,6 +75,8 @@ enum Part {
     Chart,
     /// What is run on an older Kubernetes, where the check of this part alone is true.
     Older,
+    /// Pintle as Pods. Like the chart, it is run only where it is named.
+    Node,
 }
 
 /// What is run.
@@ -103,8 +107,9 @@ impl Arguments {
             [flag] if flag == "--checks" => (false, Some(Part::Checks)),
             [flag] if flag == "--chart" => (false, Some(Part::Chart)),
             [flag] if flag == "--versions" => (false, Some(Part::Older)),
+            [flag] if flag == "--node" => (false, Some(Part::Node)),
             _ => bail!(
-                "one of --smoke, --scenarios, --views, --checks, --chart and --versions, not {}",
+                "one of --smoke, --scenarios, --views, --checks, --chart, --versions and --node, not {}",
                 flags.join(" ")
             ),
         };
@@ -211,14 +216,19 @@ async fn acceptance(arguments: &Arguments) -> anyhow::Result<usize> {
         .collect();
     let started = Instant::now();
     // Blocking: nothing else is going on yet.
-    let plane = Source::from_env()?.control_plane(&Options::default(), &mut |line| println!("{line}"))?;
+    let plane = match arguments.part {
+        Some(Part::Node) => node::start()?,
+        _ => Source::from_env()?.control_plane(&Options::default(), &mut |line| println!("{line}"))?,
+    };
     let mut tally = Tally { retries: arguments.retries, ..Tally::default() };
-    let outcome = if arguments.part == Some(Part::Chart) {
-        let outcome = tally.attempt(async |_| chart::check(&plane).await).await;
-        tally.line(chart::NAME, outcome);
-        Ok(())
-    } else {
-        everything(arguments, &files, &plane, &mut tally).await
+    let outcome = match arguments.part {
+        Some(Part::Chart) => {
+            let outcome = tally.attempt(async |_| chart::check(&plane).await).await;
+            tally.line(chart::NAME, outcome);
+            Ok(())
+        }
+        Some(Part::Node) => node::run(arguments, &plane, &mut tally).await,
+        _ => everything(arguments, &files, &plane, &mut tally).await,
     };
     println!("{} passed, {} failed, {:.1} s", tally.passed, tally.failed, started.elapsed().as_secs_f32());
     plane.stop()?;

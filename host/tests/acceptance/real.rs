@@ -91,21 +91,25 @@ pub(crate) fn reconciler(name: &str) -> ObjectRef {
 
 impl<'a> Real<'a> {
     pub(crate) async fn start(plane: &'a ControlPlane) -> anyhow::Result<Self> {
+        let real = Self::without_host(plane).await?;
+        real.start_host().await?;
+        Ok(real)
+    }
+
+    /// The control plane alone, whose host somebody else runs.
+    pub(crate) async fn without_host(plane: &'a ControlPlane) -> anyhow::Result<Self> {
         let connect = Connect { kubeconfig: Some(plane.kubeconfig().to_owned()), context: None };
         let client = connect.client().await?;
-        let kubeconfig = plane.kubeconfig_for_service_account("pintle-system", "pintle")?;
-        let log = host::log_path(plane.directory());
-        let host = host::start_ready(&kubeconfig, &log).await?;
         let engine = pintle_offline::engine()?;
         Ok(Self {
             cluster: Cluster::new(client.clone()),
             preview: Preview::new(engine, None, Budget::fixed(1 << 30), Spawner::default()),
             client,
             kinds: Mutex::default(),
-            kubeconfig,
-            log,
+            kubeconfig: plane.kubeconfig_for_service_account("pintle-system", "pintle")?,
+            log: host::log_path(plane.directory()),
             audit: plane.audit_log().map(|path| Audit::new(path.to_owned())),
-            host: Mutex::new(Some(host)),
+            host: Mutex::default(),
             plane,
         })
     }

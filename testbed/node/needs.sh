@@ -10,8 +10,9 @@ lacks() {
 
 [ "$(id -u)" = 0 ] || lacks 'root, who may make namespaces and cgroups'
 unshare --mount --net --ipc --uts --pid --fork true 2>/dev/null || lacks 'the right to make namespaces'
-for program in runc nft ip; do
-  command -v "$program" >/dev/null || lacks "$program; --install brings it with apt"
+# Of nginx there is an image, for Pods; the others are of the node, and curl shows people what is there.
+for program in runc nft ip nginx curl; do
+  command -v "$program" >/dev/null || lacks "$program; cargo xtask node --install brings it with apt"
 done
 unshare --mount mount -t overlay -o lowerdir=/usr:/etc overlay /tmp 2>/dev/null || lacks 'overlayfs'
 # The containers' files are there, and overlayfs does not take itself for its upper layer.

@@ -17,12 +17,12 @@ use pem::{EncodeConfig, LineEnding, Pem};
 use pintle_testbed::output;
 use serde_json::{Value, json};
 use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
-use xtask::{IMAGE, root};
+use xtask::IMAGE;
 
 use crate::archive::{Entry, gzip, sha256, tar};
 
 /// The user that `deploy/` runs the image as, too.
-const USER: u32 = 65532;
+pub(crate) const USER: u32 = 65532;
 
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
@@ -42,19 +42,9 @@ struct Blob {
     bytes: Vec<u8>,
 }
 
-/// Writes the image with this binary.
-pub(crate) fn write(binary: &Path, file: &Path) -> Result<()> {
-    Image::new(fs::read(binary)?)?.write(file)
-}
-
-/// Compiles the program of the image that tests start Pods with, and writes the image.
-pub(crate) fn write_hello(file: &Path) -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    let program = folder.path().join("hello");
-    compile(&root().join("testbed/node/hello.rs"), &program)?;
-    let files = [Entry::program("hello", fs::read(program)?)];
-    let run = json!({"User": format!("{USER}:{USER}"), "Entrypoint": ["/hello"]});
-    Image::of("registry.test/hello:1", &files, &run)?.write(file)
+/// Writes the image with this binary, by this name.
+pub(crate) fn write(binary: &Path, file: &Path, name: &str) -> Result<()> {
+    Image::of(&[name], &content(fs::read(binary)?), &run())?.write(file)
 }
 
 /// Compiles a program that is one file, and needs no library.
@@ -86,11 +76,11 @@ fn is_on_loopback(name: &str) -> bool {
 impl Image {
     /// The image with this binary: the same bytes for the same binary, commit and `SOURCE_DATE_EPOCH`.
     pub(crate) fn new(binary: Vec<u8>) -> Result<Self> {
-        Self::of(IMAGE, &content(binary), &run())
+        Self::of(&[IMAGE], &content(binary), &run())
     }
 
-    /// The image of this name with these files, whose containers are run like this.
-    pub(crate) fn of(name: &str, files: &[Entry], run: &Value) -> Result<Self> {
+    /// The image of these names with these files, whose containers are run like this.
+    pub(crate) fn of(names: &[&str], files: &[Entry], run: &Value) -> Result<Self> {
         let content = tar(files)?;
         let config = Blob::of(&config(&digest(&content), run)?);
         let layer = Blob::new(gzip(&content)?);
@@ -100,15 +90,18 @@ impl Image {
             "config": config.descriptor(CONFIG),
             "layers": [layer.descriptor(LAYER)],
         }));
-        let mut described = manifest.descriptor(MANIFEST);
-        let whole = if name.contains('/') { name.to_owned() } else { format!("docker.io/library/{name}") };
-        // containerd and podman name the image by the first, and the second is the specification's. A name without a registry is Docker's.
-        described["annotations"] = json!({
-            "io.containerd.image.name": whole,
-            "org.opencontainers.image.ref.name": name.rsplit(':').next(),
+        let described = names.iter().map(|name| {
+            let mut described = manifest.descriptor(MANIFEST);
+            // containerd and podman name the image by the first, and the second is the specification's.
+            described["annotations"] = json!({
+                "io.containerd.image.name": whole(name),
+                "org.opencontainers.image.ref.name": name.rsplit(':').next(),
+            });
+            described
         });
-        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [described]});
-        let docker = json!([{"Config": config.path(), "RepoTags": [name], "Layers": [layer.path()]}]);
+        let described: Vec<Value> = described.collect();
+        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": described});
+        let docker = json!([{"Config": config.path(), "RepoTags": names, "Layers": [layer.path()]}]);
 
         let digest = manifest.digest.clone();
         let mut blobs = [config, layer, manifest];
@@ -122,13 +115,22 @@ impl Image {
     }
 
     /// Writes the archive, and prints the digest.
-    fn write(&self, file: &Path) -> Result<()> {
+    pub(crate) fn write(&self, file: &Path) -> Result<()> {
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder)?;
         }
         fs::write(file, &self.archive).with_context(|| format!("{} cannot be written", file.display()))?;
         println!("{}", self.digest);
         Ok(())
+    }
+}
+
+/// A name with its registry. Without one it is of Docker's, where an owner is in front, too.
+fn whole(name: &str) -> String {
+    match name.split_once('/') {
+        Some((registry, _)) if registry.contains(['.', ':']) || registry == "localhost" => name.to_owned(),
+        Some(_) => format!("docker.io/{name}"),
+        None => format!("docker.io/library/{name}"),
     }
 }
 
@@ -282,6 +284,33 @@ mod tests {
         assert_eq!(document(config)["rootfs"]["diff_ids"], json!([digest(&layer(&files))]));
         let docker = json!([{"Config": config_path, "RepoTags": [IMAGE], "Layers": [layer_path]}]);
         assert_eq!(document(&files["manifest.json"]), docker);
+    }
+
+    #[test]
+    fn an_image_of_two_names_is_found_by_each() {
+        let names = ["web:1", "registry.test/web:2"];
+        let image = Image::of(&names, &[Entry::file("a", "a")], &json!({})).unwrap();
+        let files = files(&image.archive);
+        assert_eq!(document(&files["manifest.json"])[0]["RepoTags"], json!(names));
+        let index = document(&files["index.json"]);
+        let found = index["manifests"].as_array().unwrap().iter().map(|manifest| {
+            assert_eq!(manifest["digest"], image.digest);
+            manifest["annotations"]["io.containerd.image.name"].as_str().unwrap()
+        });
+        assert_eq!(found.collect::<Vec<_>>(), ["docker.io/library/web:1", "registry.test/web:2"]);
+    }
+
+    #[test]
+    fn a_name_without_a_registry_is_of_dockers() {
+        for (name, expected) in [
+            ("nginx:1", "docker.io/library/nginx:1"),
+            ("owner/nginx:1", "docker.io/owner/nginx:1"),
+            ("registry.test/nginx:1", "registry.test/nginx:1"),
+            ("localhost/nginx:1", "localhost/nginx:1"),
+            ("machine:5000/nginx", "machine:5000/nginx"),
+        ] {
+            assert_eq!(whole(name), expected);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use xtask::say;
 
 use crate::{
-    guests,
+    guests, node,
     run::{Background, Program, Result, built, cargo, program, target},
 };
 
@@ -54,15 +54,21 @@ pub(crate) fn workbench(pintle: &Path, word: &str) -> Program {
     program(built("workbench"), [word]).env("PINTLE", pintle).env("PINTLE_GUESTS", target().join("guests"))
 }
 
-/// Builds everything, and replaces this process by the demo.
-pub(crate) fn demo(exit: bool, console: bool) -> Result<()> {
+/// Builds everything, and replaces this process by the demo. On a node, its Pods run the image.
+pub(crate) fn demo(exit: bool, console: bool, on_node: bool) -> Result<()> {
     say("building the control plane, the host and the guests; the first time takes a while");
     let control_plane = control_plane()?;
     let pintle = pintle()?;
     guests::build()?;
+    let images = on_node.then(|| node::images(true)).transpose()?;
     control_plane.join()?;
-    let flags = exit.then_some("--exit").into_iter().chain(console.then_some("--console"));
-    workbench(&pintle, "demo").args(flags).replace()
+    let flags = [(exit, "--exit"), (console, "--console"), (on_node, "--node")];
+    let flags = flags.into_iter().filter_map(|(is_set, flag)| is_set.then_some(flag));
+    let demo = workbench(&pintle, "demo").args(flags);
+    match images {
+        Some(folder) => demo.env("PINTLE_IMAGES", folder).replace(),
+        None => demo.replace(),
+    }
 }
 
 /// Replaces this process by a control plane.

@@ -22,7 +22,7 @@ mod test;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use requirements::{component, control_plane, disk, go, skopeo, wasm_target};
+use requirements::{component, control_plane, disk, go, pods, skopeo, wasm_target};
 use run::{Program, Result};
 
 /// The commands for developing Pintle.
@@ -43,6 +43,9 @@ enum Command {
         /// Open the console in the browser after the last step
         #[arg(long, conflicts_with = "exit")]
         console: bool,
+        /// Run Pintle and its systems as Pods, on a node as `cargo xtask node` has one. The image is built first, which takes half an hour
+        #[arg(long)]
+        node: bool,
     },
     /// Run the checks and tests of a commit, tier one; with --all every one there is, tier two
     Test(test::Flags),
@@ -53,11 +56,14 @@ enum Command {
     /// Start a real control plane, print its KUBECONFIG, and keep it until interrupted
     Cluster,
     /// Start a control plane with a node that runs Pods, containerd and kubelet in namespaces of their own, and keep it until interrupted.
-    /// Needs root on Linux, Go, runc and nft; says what is missing
+    /// Needs root on Linux, Go, runc, nft and nginx, of which it makes an image; says what is missing
     Node {
-        /// Install runc and nft with apt before
+        /// Install runc, nft and nginx with apt before
         #[arg(long)]
         install: bool,
+        /// Make the image of the host, too, which takes half an hour, give it to the node, and say how to install it
+        #[arg(long)]
+        pintle: bool,
     },
     /// Build the guests into target/guests
     Guests,
@@ -90,7 +96,8 @@ impl Command {
     /// test leaves 8.7 GiB as CI runs it, which is without that and without debug information.
     fn lacks(&self) -> Vec<Option<String>> {
         match self {
-            Self::Demo { .. } => vec![wasm_target(), control_plane(), disk(8)],
+            Self::Demo { node: false, .. } => vec![wasm_target(), control_plane(), disk(8)],
+            Self::Demo { node: true, .. } => vec![pods(), wasm_target(), control_plane(), disk(12)],
             Self::Test(flags) => {
                 let plane = || flags.needs_control_plane().then(control_plane).flatten();
                 vec![wasm_target(), component("rustfmt"), component("clippy"), disk(12), plane()]
@@ -98,7 +105,7 @@ impl Command {
             Self::Check => vec![component("rustfmt"), component("clippy"), disk(6)],
             Self::Simulate(_) => vec![wasm_target(), disk(8)],
             Self::Cluster => vec![control_plane(), disk(4)],
-            Self::Node { .. } => vec![disk(6)],
+            Self::Node { pintle, .. } => vec![disk(if *pintle { 8 } else { 6 })],
             Self::Guests => vec![wasm_target(), disk(6)],
             Self::Gen { .. } => vec![disk(6)],
             Self::Console { .. } => vec![requirements::node()],
@@ -121,12 +128,12 @@ fn main() -> ExitCode {
 fn run(command: &Command) -> Result<()> {
     requirements::meet(command.lacks())?;
     match command {
-        Command::Demo { exit, console } => build::demo(*exit, *console),
+        Command::Demo { exit, console, node } => build::demo(*exit, *console, *node),
         Command::Test(flags) => test::run(flags),
         Command::Check => changed::check(),
         Command::Simulate(flags) => simulate::run(flags),
         Command::Cluster => build::cluster(),
-        Command::Node { install } => node::run(*install),
+        Command::Node { install, pintle } => node::run(*install, *pintle),
         Command::Guests => guests::build().map(drop),
         Command::Gen { check } => build::generated(*check),
         Command::Console { check: true, .. } => console::checks()?.into_iter().try_for_each(Program::go),

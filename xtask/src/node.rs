@@ -1,26 +1,27 @@
 //! A node that runs Pods. The testbed starts it; here is what it needs before.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::{
-    build,
+    build, release,
     requirements::{apt, lacks_go},
     run::{Result, built, program, target},
 };
 
 /// What of its needs Debian has as packages.
-const PACKAGES: [&str; 3] = ["runc", "nftables", "iproute2"];
+const PACKAGES: [&str; 5] = ["runc", "nftables", "iproute2", "nginx", "curl"];
 
-/// Starts a control plane with a node, and replaces this process by it.
-pub(crate) fn run(with_packages: bool) -> Result<()> {
+/// Starts a control plane with a node, which has the image of the host if asked for, and replaces this process by it.
+pub(crate) fn run(with_packages: bool, with_pintle: bool) -> Result<()> {
     if with_packages {
         install()?;
     }
     if let Some(lacks) = lacks() {
         return Err(format!("no Pod can run here: this machine lacks {lacks}").into());
     }
-    let image = image()?;
-    program(built("workbench"), ["node"]).args([image]).replace()
+    let images = images(with_pintle)?;
+    let flags = with_pintle.then_some("--pintle");
+    program(built("workbench"), ["node"]).args(flags).env("PINTLE_IMAGES", images).replace()
 }
 
 /// The first thing that the machine lacks.
@@ -34,14 +35,28 @@ pub(crate) fn lacks() -> Option<String> {
 
 /// Brings by apt what of it apt can bring, if that is what is lacking.
 pub(crate) fn install() -> Result<()> {
-    if lacks().is_some_and(|lacks| lacks.contains("--install")) { apt(&PACKAGES) } else { Ok(()) }
+    if !lacks().is_some_and(|lacks| lacks.contains("--install")) {
+        return Ok(());
+    }
+    let has_nginx = Path::new("/usr/sbin/nginx").exists();
+    apt(&PACKAGES)?;
+    if !has_nginx {
+        // Debian starts a server that nobody asked for. The image needs only the program.
+        let stop = "systemctl disable --now nginx || service nginx stop";
+        drop(program("sh", ["-c", stop]).asked());
+    }
+    Ok(())
 }
 
-/// Makes the image of Pods of tests, and builds the programs of the node.
-pub(crate) fn image() -> Result<PathBuf> {
+/// Builds the programs of the node, and makes the images of its Pods. Returns their folder: `hello`, `nginx` and `resizer`, and of the host
+/// `pintle` and `pintle-next` if asked for, which takes long.
+pub(crate) fn images(with_pintle: bool) -> Result<PathBuf> {
     build::binaries(&["workbench", "packager"])?;
     program(built("workbench"), ["node-programs"]).go()?;
-    let file = target().join("image/hello.tar");
-    program(built("packager"), ["hello".as_ref(), file.as_os_str()]).output()?;
-    Ok(file)
+    let folder = target().join("image");
+    program(built("packager"), ["pods".as_ref(), folder.as_os_str()]).output()?;
+    if with_pintle {
+        release::images(&folder)?;
+    }
+    Ok(folder)
 }

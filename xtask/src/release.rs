@@ -54,6 +54,16 @@ pub(crate) fn image(flags: &Flags) -> Result<()> {
     Ok(())
 }
 
+/// Writes the image into this folder twice: as it is released, and by the name that an upgrade goes to.
+pub(crate) fn images(folder: &Path) -> Result<()> {
+    let binary = binary()?;
+    for (file, name) in [("pintle.tar", IMAGE), ("pintle-next.tar", "pintle:next")] {
+        let file = folder.join(file);
+        packager("image", &binary)?.args([file.as_os_str(), name.as_ref()]).output()?;
+    }
+    Ok(())
+}
+
 /// Makes the files of a release, and checks whether the crates can be published.
 pub(crate) fn release() -> Result<()> {
     say("the crates of the SDK, as a registry would get them");

@@ -63,6 +63,12 @@ pub(crate) fn node() -> Option<String> {
     Some(entry(&lacks_node()?, "Install it, see https://nodejs.org"))
 }
 
+/// What a node that runs Pods needs: the first of it that is missing.
+pub(crate) fn pods() -> Option<String> {
+    let help = "A node that runs Pods needs it; testbed/node/needs.sh has what else it needs";
+    Some(entry(&crate::node::lacks()?, help))
+}
+
 /// skopeo, for those who push the image.
 pub(crate) fn skopeo() -> Option<String> {
     let help = "Install it: apt-get install skopeo, dnf install skopeo or brew install skopeo";

@@ -29,7 +29,7 @@ pub(crate) struct Flags {
     #[arg(long)]
     offline: bool,
     /// Install with apt what steps are left out without: Chromium, for the step `image` podman, skopeo and docker-registry,
-    /// for `alerts` promtool, and for `node` runc and nft
+    /// for `alerts` promtool, and for `node` runc, nft and nginx
     #[arg(long)]
     install: bool,
     /// Of the step of --only, run only what has one of these in its name
@@ -116,9 +116,8 @@ fn steps() -> [Step; 21] {
             .tiers(TWO)
             .lacks(lacks_go)
             .work(versions),
-        step("node", "A node on which Pods run, and what is left of it (tier two)")
+        on_a_plane("node", "A node on which Pods run, what is left of it, and Pintle as Pods (tier two)")
             .tiers(TWO)
-            .needs(&[PLANE])
             .lacks(node::lacks)
             .install(node::install)
             .work(pods),
@@ -303,9 +302,13 @@ fn versions(flags: &Flags) -> Result<()> {
     flags.tests_with(&["--test", "acceptance"], &["--versions"], &older)
 }
 
+/// The step `image` needs the released binary, too, and cargo builds it for the first of the two alone.
 fn pods(flags: &Flags) -> Result<()> {
-    let image = node::image()?.display().to_string();
-    flags.tests_with(&["--test", "node"], &[], &[("PINTLE_HELLO", &image)])
+    let images = node::images(true)?;
+    let [images, hello] = [&images, &images.join("hello.tar")].map(|path| path.display().to_string());
+    let variables = [("PINTLE_IMAGES", images.as_str()), ("PINTLE_HELLO", hello.as_str())];
+    let node = flags.tests_with(&["--test", "node"], &[], &variables);
+    node.and(flags.tests_with(&["--test", "acceptance"], &["--node"], &variables))
 }
 
 fn with(program: Program, variables: &[(&str, &str)]) -> Program {

@@ -172,6 +172,16 @@ fn who_pushes_the_image_is_asked_for_skopeo_before_it_is_built() {
     assert_eq!(machine.calls("cargo"), Vec::<String>::new());
 }
 
+#[test]
+fn who_wants_pods_to_run_is_told_the_first_thing_that_is_missing_before_anything_is_built() {
+    let machine = Machine::complete();
+    machine.tool("bash", "echo runc");
+    let said = machine.run(&["demo", "--node"]);
+    assert!(said.contains("  runc\n") && said.contains("testbed/node/needs.sh"), "{said}");
+    assert_eq!(machine.calls("cargo"), Vec::<String>::new());
+    assert_eq!(machine.calls("bash"), ["bash testbed/node/needs.sh"]);
+}
+
 fn log_of(machine: &Machine) -> Vec<String> {
     let log = fs::read_to_string(machine.path("log")).unwrap();
     log.lines().filter_map(|line| line.split(' ').next()).map(ToOwned::to_owned).collect()

@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &[&str], operator: bool) -> Result<()> {
     say("starting a control plane for the browser");
     let plane = cluster::start()?;
     let demo = Demo::new(&plane)?;
-    let mut host = Some(demo.install()?);
+    let mut host = demo.install(false)?;
     demo.play(SAMPLES)?;
     if !operator {
         host.take().map(Server::stop).transpose()?;

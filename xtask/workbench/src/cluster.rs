@@ -1,11 +1,12 @@
 //! A real control plane, on its own.
 
+use std::env;
 use std::io::{IsTerminal as _, stdout};
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use pintle_testbed::{Binaries, ControlPlane, NodeBinaries, Options, Source};
-use xtask::say;
+use xtask::{IMAGE, say};
 
 /// Builds the programs of a control plane if one is to be started, so that the start takes seconds. Prints each step on its own line.
 pub(crate) fn build() -> Result<()> {
@@ -31,15 +32,24 @@ pub(crate) fn build_node() -> Result<()> {
     NodeBinaries::locate_or_build(&mut |line| say(line)).map(drop)
 }
 
-/// With a node that runs Pods, which has this image.
-pub(crate) fn run_node(image: &Path) -> Result<()> {
+/// Starts a control plane with a node that runs Pods, which has the images of the tests, and that of the host if asked for.
+pub(crate) fn start_with_node(with_pintle: bool) -> Result<ControlPlane> {
+    let images = env::var_os("PINTLE_IMAGES").context("PINTLE_IMAGES is not set")?;
     let progress = &mut |line: &str| say(line);
     let options = Options { node: Some(NodeBinaries::locate_or_build(progress)?), ..Options::default() };
     let binaries = Binaries::locate_or_build(progress)?;
     say("starting a control plane, and a node with containerd, kubelet and kube-proxy");
     let plane = ControlPlane::start(&binaries, &options)?;
-    plane.load_image(image)?;
-    stay(&plane, TRY)
+    for image in ["hello", "nginx", "resizer"].into_iter().chain(with_pintle.then_some("pintle")) {
+        plane.load_image(&Path::new(&images).join(format!("{image}.tar")))?;
+    }
+    Ok(plane)
+}
+
+pub(crate) fn run_node(with_pintle: bool) -> Result<()> {
+    let plane = start_with_node(with_pintle)?;
+    let install = format!("\n# The node has {IMAGE}. README.md goes on from here, without kind.\n{INSTALL}");
+    stay(&plane, &[TRY, if with_pintle { install.as_str() } else { "" }].concat())
 }
 
 /// What people can do with a node. The machine reaches Pods and Services by their addresses.
@@ -48,6 +58,17 @@ kubectl create deployment hello --image=registry.test/hello:1 -- /hello serve
 kubectl expose deployment hello --port=80 --target-port=8080
 curl $(kubectl get service hello -o jsonpath='{.spec.clusterIP}')
 kubectl logs deployment/hello
+
+kubectl create deployment web --image=nginx:1.23.1
+kubectl create service nodeport web --tcp=80 --node-port=30080
+curl 10.199.0.2:30080
+";
+
+/// How the image of the host gets into Pods.
+const INSTALL: &str = "\
+kubectl apply --server-side -f deploy/install.yaml
+kubectl rollout status deployment/pintle -n pintle-system
+kubectl logs deployment/pintle -n pintle-system
 ";
 
 /// Says how to reach it and what to try on it, and keeps it.

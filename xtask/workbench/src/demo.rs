@@ -17,7 +17,7 @@ use xtask::{painted, root, say};
 
 use crate::cluster;
 
-/// Installs the gateway, without its Pods.
+/// Installs the gateway.
 pub(crate) const GATEWAY: &str = include_str!("demo/gateway.txt");
 
 /// Pushes the modules, and applies the samples of the systems.
@@ -27,22 +27,33 @@ pub(crate) const SAMPLES: &str = include_str!("demo/samples.txt");
 const APISERVICE: &str = "deploy/samples/farm/apiservice.yaml";
 
 /// Shows the main job. With `exit`, everything ends after the last step, which is reached only if every step happened. With `console`, the
-/// console is opened in the browser then.
-pub(crate) fn run(exit: bool, console: bool) -> Result<()> {
+/// console is opened in the browser then. On a node, Pods run: Pintle's, and those of its systems.
+pub(crate) fn run(exit: bool, console: bool, on_node: bool) -> Result<()> {
     let started = Instant::now();
-    say("starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok");
-    let plane = cluster::start()?;
+    let plane = if on_node {
+        cluster::start_with_node(true)?
+    } else {
+        say("starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok");
+        cluster::start()?
+    };
     let demo = Demo::new(&plane)?;
-    let host = demo.install()?;
+    let host = demo.install(on_node)?;
     demo.play(SAMPLES)?;
     demo.play(include_str!("demo/systems.txt"))?;
-    let gateway = demo.farm()?;
+    if on_node {
+        demo.play(include_str!("demo/node.txt"))?;
+    }
+    let gateway = demo.farm(on_node)?;
     say(format_args!("every step happened ({:.0} s)", started.elapsed().as_secs_f64()));
     if exit {
-        gateway.stop()?;
-        host.stop()?;
+        gateway.map(Server::stop).transpose()?;
+        host.map(Server::stop).transpose()?;
         return plane.stop();
     }
+    let log = |server: Option<&Server>, deployment: &str| match server {
+        Some(server) => server.log().display().to_string(),
+        None => format!("kubectl logs -n pintle-system deployment/{deployment}"),
+    };
     println!(
         "
   The control plane, the host and the gateway stay up. In another terminal:
@@ -59,8 +70,8 @@ pub(crate) fn run(exit: bool, console: bool) -> Result<()> {
         plane.kubeconfig().display(),
         folder(plane.kubectl()).display(),
         folder(&demo.pintle).display(),
-        host.log().display(),
-        gateway.log().display(),
+        log(host.as_ref(), "pintle"),
+        log(gateway.as_ref(), "pintle-gateway"),
     );
     if console {
         let mut console = demo.shell("exec pintle console --open");
@@ -90,13 +101,27 @@ impl<'a> Demo<'a> {
         Ok(Self { plane, pintle: named("PINTLE")?, guests: named("PINTLE_GUESTS")? })
     }
 
-    pub(crate) fn install(&self) -> Result<Server> {
+    /// Installs Pintle, and returns its host unless that runs as Pods of a node.
+    pub(crate) fn install(&self, on_node: bool) -> Result<Option<Server>> {
         self.play(include_str!("demo/install.txt"))?;
-        self.start("pintle", &["operator", "--bind", "127.0.0.1:0"])
+        if on_node {
+            return self.wait_for_pods("pintle").map(|()| None);
+        }
+        self.start("pintle", &["operator", "--bind", "127.0.0.1:0"]).map(Some)
     }
 
-    /// Starts a server of Pintle with the rights of its account.
+    /// Waits until the Pods of one of Pintle's Deployments are Ready.
+    fn wait_for_pods(&self, deployment: &str) -> Result<()> {
+        self.wait(
+            &format!("the Pods of {deployment} are Ready"),
+            &format!("kubectl rollout status deployment/{deployment} -n pintle-system --timeout=10s"),
+        )?;
+        self.run("kubectl get pods -n pintle-system")
+    }
+
+    /// Starts a server of Pintle with the account of its Deployment, which has no Pods: they would only pretend to run.
     pub(crate) fn start(&self, account: &str, arguments: &[&str]) -> Result<Server> {
+        self.run(&format!("kubectl scale deployment {account} -n pintle-system --replicas=0"))?;
         say(format_args!("starting {account} as system:serviceaccount:pintle-system:{account}"));
         let kubeconfig = self.plane.kubeconfig_for_service_account("pintle-system", account)?;
         let mut server = Command::new(&self.pintle);
@@ -105,15 +130,23 @@ impl<'a> Demo<'a> {
     }
 
     /// Serves the farm, an API whose objects a guest computes, and shows that people and watches see what is stored.
-    fn farm(&self) -> Result<Server> {
+    fn farm(&self, on_node: bool) -> Result<Option<Server>> {
         self.play(GATEWAY)?;
         self.run("kubectl apply -f deploy/samples/farm/crd.yaml -f deploy/samples/farm/rbac.yaml")?;
-        let mut gateway = self.start("pintle-gateway", &["gateway", "--aggregated-bind", "127.0.0.1:0"])?;
-        let address = gateway.address("The gateway starts")?;
-        // In a cluster, this is `kubectl apply` of the same file, and the Service leads to the gateway's Pods.
-        let service = self.output(&format!("kubectl create --dry-run=client -o json -f {APISERVICE}"))?;
-        self.plane.serve_api_on_loopback(&serde_json::from_str(&service)?, address.port())?;
-        println!("    {APISERVICE} leads to {address}");
+        let gateway = if on_node {
+            self.wait_for_pods("pintle-gateway")?;
+            self.run(&format!("kubectl apply -f {APISERVICE}"))?;
+            None
+        } else {
+            let flags = ["gateway", "--aggregated-bind", "127.0.0.1:0"];
+            let mut gateway = self.start("pintle-gateway", &flags)?;
+            let address = gateway.address("The gateway starts")?;
+            // On a node, this is `kubectl apply` of the same file, and the Service leads to the gateway's Pods.
+            let service = self.output(&format!("kubectl create --dry-run=client -o json -f {APISERVICE}"))?;
+            self.plane.serve_api_on_loopback(&serde_json::from_str(&service)?, address.port())?;
+            println!("    {APISERVICE} leads to {address}");
+            Some(gateway)
+        };
         self.play(include_str!("demo/farm.txt"))?;
 
         say("editing a Llama while somebody watches");

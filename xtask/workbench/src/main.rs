@@ -1,6 +1,6 @@
 //! What `cargo xtask` starts after building it: what needs more than the standard library. People call it through `cargo xtask`, which
 //! makes sure that all requirements are met. The variable `PINTLE` names the built pintle, and `PINTLE_GUESTS` the folder of the built
-//! guests; for a browser, `CHROMIUM` names that.
+//! guests; for a browser, `CHROMIUM` names that, and for a node that runs Pods, `PINTLE_IMAGES` the folder of their images.
 #![allow(
     clippy::disallowed_methods,
     reason = "a tool for people: it waits and measures in real time, and no simulator runs it"
@@ -22,10 +22,13 @@ fn main() -> anyhow::Result<()> {
         ["control-plane"] => cluster::build(),
         ["cluster"] => cluster::run(),
         ["node-programs"] => cluster::build_node(),
-        ["node", image] => cluster::run_node(image.as_ref()),
+        ["node", flags @ ..] => cluster::run_node(flags.contains(&"--pintle")),
         ["chart"] => chart::run(false),
         ["chart", "--check"] => chart::run(true),
-        ["demo", flags @ ..] => demo::run(flags.contains(&"--exit"), flags.contains(&"--console")),
+        ["demo", flags @ ..] => {
+            let [exit, console, node] = ["--exit", "--console", "--node"].map(|flag| flags.contains(&flag));
+            demo::run(exit, console, node)
+        }
         ["browser", arguments @ ..] => browser::run(arguments, true),
         // Without the operator, which would work on what the benchmark makes.
         ["numbers"] => browser::run(&["--config", "playwright.bench.config.ts"], false),

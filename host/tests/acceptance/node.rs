@@ -8,8 +8,9 @@ use std::{env, path::Path};
 
 use anyhow::Context;
 use pintle_testbed::{Binaries, ControlPlane, NodeBinaries, Options};
+use serde_json::json;
 
-use crate::{Arguments, Check, Part, Tally, chart, check, install, real::Real};
+use crate::{Arguments, Check, Part, Tally, chart, install, real::Real};
 
 /// The images that the node gets. `pintle-next` has the host as `pintle` has it, under another tag: what an upgrade goes to.
 const IMAGES: [&str; 5] = ["hello", "nginx", "resizer", "pintle", "pintle-next"];
@@ -33,20 +34,36 @@ pub(crate) async fn run(
     tally: &mut Tally,
 ) -> anyhow::Result<()> {
     plane.run_kubectl(&["apply", "--server-side", "--filename", "-"], Some(chart::RELEASE))?;
+    systems::make_certificate(plane)?;
     let helm = pintle_testbed::helm(&mut |line| println!("{line}"))?;
-    chart::helm(&helm, plane, &chart::INSTALL)?;
+    let values = values(plane)?;
+    chart::helm(&helm, plane, &[&chart::INSTALL[..], &values.each_ref().map(String::as_str)].concat())?;
     install::apply_guests(plane)?;
     let real = Real::without_host(plane).await?;
     install::push_guests(&real).await?;
-    for check in checks(plane, &real).into_iter().filter(|check| arguments.wants(Part::Node, false, check.name)) {
+    for check in
+        checks(plane, &real).into_iter().filter(|check| arguments.wants(Part::Node, false, check.name))
+    {
         let outcome = tally.attempt(async |_| (check.work)().await).await;
         tally.line(check.name, outcome);
     }
     Ok(())
 }
 
+/// The values of the release: with gateways and their console. Policies see the API server where it listens and not at its Service, and a
+/// test has it listen at any free port.
+fn values(plane: &ControlPlane) -> anyhow::Result<[String; 3]> {
+    let server = ["config", "view", "--minify", "--output=jsonpath={.clusters[0].cluster.server}"];
+    let server = plane.run_kubectl(&server, None)?;
+    let (_, port) = server.rsplit_once(':').context("the API server has no port")?;
+    Ok([
+        "--set=gateway.enabled=true".to_owned(),
+        format!("--set-json=gateway.args={}", json!(systems::CONSOLE_FLAGS)),
+        format!("--set-json=networkPolicy.apiServerPorts=[443, 6443, {port}]"),
+    ])
+}
+
 /// Everything that is checked, in the order in which it runs.
 fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
-    let _ = (plane, real, check::<std::future::Ready<anyhow::Result<()>>>);
-    Vec::new()
+    systems::checks(plane, real)
 }

@@ -9,7 +9,7 @@ use std::{env, path::Path};
 use anyhow::Context;
 use pintle_testbed::{Binaries, ControlPlane, NodeBinaries, Options};
 
-use crate::{Arguments, Check, Part, Tally, chart, check, install, real::Real};
+use crate::{Arguments, Check, Part, Tally, chart, install, real::Real};
 
 /// The images that the node gets. `pintle-next` has the host as `pintle` has it, under another tag: what an upgrade goes to.
 const IMAGES: [&str; 5] = ["hello", "nginx", "resizer", "pintle", "pintle-next"];
@@ -47,6 +47,7 @@ pub(crate) async fn run(
 
 /// Everything that is checked, in the order in which it runs.
 fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
-    let _ = (plane, real, check::<std::future::Ready<anyhow::Result<()>>>);
-    Vec::new()
+    let mut checks = load::checks(real);
+    checks.extend(leaders::checks(plane, real));
+    checks
 }

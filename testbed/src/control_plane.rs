@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::kubeconfig;
-use crate::node::Node;
+use crate::node::{self, Node};
 use crate::processes::{Processes, Server};
 use crate::{Binaries, NodeBinaries};
 
@@ -166,6 +166,18 @@ impl ControlPlane {
     /// When there is no such node, or it does not take the archive.
     pub fn load_image(&self, archive: &Path) -> Result<()> {
         self.node.as_ref().context("this control plane has no node that runs Pods")?.load(archive)
+    }
+
+    /// Runs a program in the network of the node that runs Pods, through which all that Pods send passes, and returns what it printed.
+    ///
+    /// # Errors
+    /// When there is no such node, or the program fails; the error is its error output.
+    pub fn in_node(&self, program: &str, words: &[&str]) -> Result<String> {
+        let node = self.processes.as_ref().and_then(|processes| processes.id(node::NAME));
+        let node = node.context("this control plane has no node that runs Pods")?.to_string();
+        let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+        let mut nsenter = Command::new("nsenter");
+        output(nsenter.args(["--net", "--target", &node, program]).args(words).env("PATH", path), None)
     }
 
     /// Starts a program that works on this control plane and ends with it. All that it prints is added to the log of this name, among those of

@@ -14,6 +14,9 @@ use crate::patience::Look;
 use crate::processes::Processes;
 use crate::{NodeBinaries, Relay};
 
+/// The component that the node is. Its process is in the network of the node.
+pub(crate) const NAME: &str = "node";
+
 /// The address of the machine on the link to the node, where Pods reach the API server.
 pub(crate) const MACHINE: &str = "10.199.0.1";
 
@@ -68,11 +71,11 @@ impl Node {
         let programs = format!("{tools}:{kubelet}");
         let words: [&str; 9] =
             ["--mount", "--net", "--ipc", "--uts", "bash", &script, folder, &machine, &programs];
-        processes.start_with_pipe("node", Path::new("unshare"), &words.map(str::to_owned))?;
+        processes.start_with_pipe(NAME, Path::new("unshare"), &words.map(str::to_owned))?;
 
         let address = SocketAddr::new(MACHINE.parse()?, api_server);
         let server = (Ipv4Addr::LOCALHOST, api_server).into();
-        let relay = processes.wait_until("node", "the machine has its address on the link", || {
+        let relay = processes.wait_until(NAME, "the machine has its address on the link", || {
             Look::of(Relay::start_at(address, &[server]))
         })?;
         Ok(Self {

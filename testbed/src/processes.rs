@@ -241,6 +241,11 @@ impl Processes {
         Ok(())
     }
 
+    /// The process of the component of this name.
+    pub(crate) fn id(&self, name: &str) -> Option<u32> {
+        self.components.iter().find(|component| component.name == name).map(Server::id)
+    }
+
     /// The process group of the components. It ends with them.
     pub(crate) fn group(&self) -> Result<i32> {
         Ok(i32::try_from(self.watchdog.id())?)

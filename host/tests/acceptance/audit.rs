@@ -43,9 +43,14 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Whether the call came from the host with this name.
-    pub(crate) fn is_by(&self, name: &str) -> bool {
-        self.agent.contains(&format!("({name}_"))
+    /// Whether the call came from a host with this name, or from the one with this identity: the name, and digits of its own.
+    pub(crate) fn is_by(&self, who: &str) -> bool {
+        self.identity() == who || self.agent.contains(&format!("({who}_"))
+    }
+
+    /// Who made the call, as it stands in the Lease.
+    pub(crate) fn identity(&self) -> &str {
+        self.agent.rsplit_once('(').map_or("", |(_, identity)| identity.trim_end_matches(')'))
     }
 
     /// Whether the call has changed something.

@@ -73,7 +73,7 @@ pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
         real.start_host().await?;
         until_quiet(&real).await?;
     }
-    let wrote = written(&real, mark).await?;
+    let wrote = written(&real, NAMESPACE, mark).await?;
     ensure!(wrote.is_empty(), "an upgrade and its rollback wrote: {wrote:?}");
     ensure!(seen(plane)? == before, "an upgrade changed {before} to {}", seen(plane)?);
 
@@ -98,7 +98,7 @@ pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
     real.wait_until_ready(&root).await?;
     until_quiet(&real).await?;
     // In between nobody reconciled the root, and its status said so.
-    let mut wrote = written(&real, mark).await?;
+    let mut wrote = written(&real, NAMESPACE, mark).await?;
     wrote.retain(|resource| resource != "webservers/status");
     ensure!(wrote.is_empty(), "to uninstall and install again wrote: {wrote:?}");
     ensure!(seen(plane)? == before, "to uninstall and install again changed {before} to {}", seen(plane)?);
@@ -113,7 +113,7 @@ async fn start(plane: &ControlPlane) -> anyhow::Result<Real<'_>> {
     Ok(real)
 }
 
-async fn until_quiet(real: &Real<'_>) -> anyhow::Result<()> {
+pub(crate) async fn until_quiet(real: &Real<'_>) -> anyhow::Result<()> {
     eventually("the host is quiet", async || {
         let mark = real.mark();
         real.advance(Duration::from_secs(1)).await;
@@ -123,10 +123,10 @@ async fn until_quiet(real: &Real<'_>) -> anyhow::Result<()> {
     .await
 }
 
-/// What of the root and its children the host has written since then.
-async fn written(real: &Real<'_>, mark: Mark) -> anyhow::Result<Vec<String>> {
+/// What of the roots and children of a namespace the host has written since then.
+pub(crate) async fn written(real: &Real<'_>, namespace: &str, mark: Mark) -> anyhow::Result<Vec<String>> {
     let calls = real.calls_since(mark).await?.unwrap_or_default().into_iter();
-    let ours = calls.filter(|call| call.namespace.as_deref() == Some(NAMESPACE) && call.resource != "events");
+    let ours = calls.filter(|call| call.namespace.as_deref() == Some(namespace) && call.resource != "events");
     Ok(ours.map(|call| call.resource).collect())
 }
 

@@ -24,8 +24,12 @@ const VERSIONS: &str = "two versions run side by side, and an upgrade and the wa
 pub(crate) const NAMES: [&str; 4] = [KILLED, STOPPED, STOOD_STILL, VERSIONS];
 
 /// How many roots are made; each has two children.
-const ROOTS: usize = 50;
+pub(crate) const ROOTS: usize = 50;
 const CHILDREN: [&str; 2] = ["deployments", "services"];
+
+/// How a host counts its passes over `WebServers`, and how many of them wait for one.
+pub(crate) const PASSES: &str = r#"controller_runtime_reconcile_total{controller="webserver","#;
+pub(crate) const WAITING: &str = r#"workqueue_depth{name="webserver","#;
 
 /// Carries a check out. The run's own host has ended before.
 pub(crate) async fn run(name: &str, real: &Real<'_>) -> anyhow::Result<()> {
@@ -76,14 +80,6 @@ impl Contender {
         eventually(format!("{} leads", self.name), async || self.host.leads()).await
     }
 
-    /// What it has written, but for that by which it stands for election.
-    fn writes(&self, real: &Real<'_>, since: Mark) -> anyhow::Result<Vec<Entry>> {
-        let calls = real.entries_since(since)?.into_iter();
-        Ok(calls
-            .filter(|entry| entry.is_by(self.name) && entry.is_write() && !is_leadership(&entry.call))
-            .collect())
-    }
-
     /// When it first took the Lease since a moment, once the audit log says so.
     async fn took_the_lease(&self, real: &Real<'_>, since: Mark) -> anyhow::Result<Mark> {
         eventually(format!("the audit log says when {} took the Lease", self.name), async || {
@@ -98,29 +94,36 @@ impl Contender {
         .await
     }
 
-    /// Waits until the audit log has two later calls of its for the Lease, which it comes back to whatever it does: all that it had begun
-    /// to write before the first is there too.
-    async fn comes_back_to_the_lease(&self, real: &Real<'_>) -> anyhow::Result<()> {
-        let now = real.mark();
-        eventually(format!("{} comes back to the Lease", self.name), async || {
-            let calls = real.entries_since(now)?;
-            let own = calls.iter().filter(|entry| entry.is_by(self.name) && entry.call.resource == "leases");
-            let count = own.count();
-            Ok(Look::reached_if(count >= 2, || format!("it came {count} times")))
-        })
-        .await
-    }
-
     /// How many passes over `WebServers` it has made, and how many wait.
     fn passes(&self) -> anyhow::Result<(f64, f64)> {
-        Ok((
-            self.host.metric(r#"controller_runtime_reconcile_total{controller="webserver","#)?,
-            self.host.metric(r#"workqueue_depth{name="webserver","#)?,
-        ))
+        Ok((self.host.metric(PASSES)?, self.host.metric(WAITING)?))
     }
 }
 
-async fn make_roots(real: &Real<'_>, namespace: &str, numbers: std::ops::Range<usize>) -> anyhow::Result<()> {
+/// What a host has written, but for that by which it stands for election. It is known by its name or by its identity.
+pub(crate) fn writes(real: &Real<'_>, who: &str, since: Mark) -> anyhow::Result<Vec<Entry>> {
+    let calls = real.entries_since(since)?.into_iter();
+    Ok(calls.filter(|entry| entry.is_by(who) && entry.is_write() && !is_leadership(&entry.call)).collect())
+}
+
+/// Waits until the audit log has two later calls of a host for the Lease, which it comes back to whatever it does: all that it had begun
+/// to write before the first is there too.
+pub(crate) async fn comes_back_to_the_lease(real: &Real<'_>, who: &str) -> anyhow::Result<()> {
+    let now = real.mark();
+    eventually(format!("{who} comes back to the Lease"), async || {
+        let calls = real.entries_since(now)?;
+        let own = calls.iter().filter(|entry| entry.is_by(who) && entry.call.resource == "leases");
+        let count = own.count();
+        Ok(Look::reached_if(count >= 2, || format!("it came {count} times")))
+    })
+    .await
+}
+
+pub(crate) async fn make_roots(
+    real: &Real<'_>,
+    namespace: &str,
+    numbers: std::ops::Range<usize>,
+) -> anyhow::Result<()> {
     for number in numbers {
         real.apply(&web_server(namespace, &format!("root-{number}"), "nginx:1.23.1")).await?;
     }
@@ -128,7 +131,7 @@ async fn make_roots(real: &Real<'_>, namespace: &str, numbers: std::ops::Range<u
 }
 
 /// Waits until every root is ready, and sees that each child was made by exactly one call that succeeded.
-async fn all_made_once(real: &Real<'_>, namespace: &str, since: Mark) -> anyhow::Result<()> {
+pub(crate) async fn all_made_once(real: &Real<'_>, namespace: &str, since: Mark) -> anyhow::Result<()> {
     eventually("every root is ready", async || {
         let roots = real.kubectl_json(&["get", "webservers", "-n", namespace]);
         or_error(roots.and_then(|roots| {
@@ -163,8 +166,8 @@ async fn all_made_once(real: &Real<'_>, namespace: &str, since: Mark) -> anyhow:
 }
 
 /// Sees that a host wrote nothing between a moment and that at which it took the Lease.
-fn stood_by(contender: &Contender, real: &Real<'_>, since: Mark, taken: Mark) -> anyhow::Result<()> {
-    let writes = contender.writes(real, since)?;
+pub(crate) fn stood_by(real: &Real<'_>, who: &str, since: Mark, taken: Mark) -> anyhow::Result<()> {
+    let writes = writes(real, who, since)?;
     let early: Vec<&Entry> = writes.iter().filter(|entry| entry.at < taken).collect();
     ensure!(early.is_empty(), "it stood by, and wrote: {early:?}");
     Ok(())
@@ -183,7 +186,7 @@ async fn killed(real: &Real<'_>) -> anyhow::Result<()> {
     second.wait_until_it_leads().await?;
     all_made_once(real, namespace, since).await?;
     let taken = second.took_the_lease(real, since).await?;
-    stood_by(&second, real, since, taken)?;
+    stood_by(real, second.name, since, taken)?;
     second.host.stop(Stop::Gracefully)?;
     real.delete_namespace(namespace)
 }
@@ -240,7 +243,7 @@ async fn hands_over(
         }))
     })
     .await?;
-    first.comes_back_to_the_lease(real).await?;
+    comes_back_to_the_lease(real, first.name).await?;
     let handed_over = real.mark();
     first.host.stop(Stop::Gracefully)?;
     second.wait_until_it_leads().await?;
@@ -252,12 +255,13 @@ async fn hands_over(
         }))
     })
     .await?;
-    second.comes_back_to_the_lease(real).await?;
+    comes_back_to_the_lease(real, second.name).await?;
     let is_about_them = |entry: &Entry| {
         let name = entry.call.name.as_deref().unwrap_or_default();
         entry.call.namespace.as_deref() == Some(namespace) || name.starts_with("webserver")
     };
-    let rewritten: Vec<Entry> = second.writes(real, handed_over)?.into_iter().filter(is_about_them).collect();
+    let rewritten: Vec<Entry> =
+        writes(real, second.name, handed_over)?.into_iter().filter(is_about_them).collect();
     ensure!(rewritten.is_empty(), "nothing had changed, and it wrote: {rewritten:?}");
     Ok(())
 }
@@ -300,10 +304,10 @@ async fn stood_still(real: &Real<'_>) -> anyhow::Result<()> {
         })
     })
     .await?;
-    first.comes_back_to_the_lease(real).await?;
+    comes_back_to_the_lease(real, first.name).await?;
     let taken = second.took_the_lease(real, since).await?;
-    stood_by(&second, real, since, taken)?;
-    let wrote = first.writes(real, taken)?;
+    stood_by(real, second.name, since, taken)?;
+    let wrote = writes(real, first.name, taken)?;
     ensure!(wrote.is_empty(), "another had taken over, and it wrote: {wrote:?}");
     // It goes on standing by, and takes over in its turn.
     second.host.stop(Stop::Gracefully)?;

@@ -65,5 +65,8 @@ fn values(plane: &ControlPlane) -> anyhow::Result<[String; 3]> {
 
 /// Everything that is checked, in the order in which it runs.
 fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
-    systems::checks(plane, real)
+    let mut checks = systems::checks(plane, real);
+    checks.extend(load::checks(real));
+    checks.extend(leaders::checks(plane, real));
+    checks
 }

@@ -50,11 +50,7 @@ impl Group {
 
     /// How many processes in it were killed for want of memory.
     pub fn kills(&self) -> anyhow::Result<u64> {
-        let events =
-            ["memory.oom_control", "memory.events"].map(|file| fs::read_to_string(self.0.join(file)));
-        let events = events.into_iter().flatten().next().context("the control group does not say")?;
-        let kills = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
-        Ok(kills.context("the control group does not count kills")?.trim().parse()?)
+        kills_in(&self.0)
     }
 }
 
@@ -63,6 +59,28 @@ impl Drop for Group {
         // It can go only when nothing is in it any more.
         let _ = fs::remove_dir(&self.0);
     }
+}
+
+/// How many processes in the control group of this process were killed for want of memory.
+pub fn kills_beside(pid: u32) -> anyhow::Result<u64> {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
+    // `4:memory:/path` in version 1, which has a hierarchy of each controller, and `0::/path` in version 2.
+    let of = |controller: &str| {
+        let mut lines = groups.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+        lines.find(|(controllers, _)| controllers.split(',').any(|name| name == controller))
+    };
+    let (root, (_, path)) = of("memory")
+        .map(|group| ("/sys/fs/cgroup/memory", group))
+        .or_else(|| of("").map(|group| ("/sys/fs/cgroup", group)))
+        .context("it is in no control group of memory")?;
+    kills_in(&Path::new(root).join(path.trim_start_matches('/')))
+}
+
+fn kills_in(group: &Path) -> anyhow::Result<u64> {
+    let events = ["memory.oom_control", "memory.events"].map(|file| fs::read_to_string(group.join(file)));
+    let events = events.into_iter().flatten().next().context("the control group does not say")?;
+    let kills = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
+    Ok(kills.context("the control group does not count kills")?.trim().parse()?)
 }
 
 /// Sees that a server that is held to [`LIMIT_BYTES`] lives after some work, and that it and its group have never had more.

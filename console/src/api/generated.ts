@@ -331,6 +331,8 @@ export interface KindRights {
   granted: boolean;
   /** The kind. */
   kind: string;
+  /** Those that the host may not use, as the API server says; null where that is not known. */
+  missing: string[] | null;
   /** The verbs of Kubernetes' RBAC. */
   verbs: string[];
 }
@@ -645,6 +647,8 @@ export interface Summary {
   reconciler: string;
   /** How many Pods would be replaced, because the Pod template of their workload would change, or because they would be evicted. */
   restarts: number;
+  /** The command that lets the host do that; none where it may already. */
+  roleCommand: string | null;
   /** How many roots there are. */
   roots: Roots;
   /** How long it took. */

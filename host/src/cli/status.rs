@@ -104,8 +104,7 @@ async fn look<'a>(client: &Client, namespace: &'a str) -> Result<Screen<'a>, Pro
             format!("{failing} did not fail before the last swap; to go back: pintle swap {name} --undo")
         });
         let name = format!("reconciler/{name}");
-        let hints = Hints { role, undo };
-        screen.add(name, "Reconcilers", &status.conditions, object.metadata.generation, hints);
+        screen.add(name, "Reconcilers", &status.conditions, object.metadata.generation, Hints { role, undo });
     }
     for object in live::list::<View>(client).await? {
         let name = format!("view/{}", object.name_any());
@@ -184,10 +183,9 @@ impl Screen<'_> {
             // Of several roots, and of several refusals of one, each has its line.
             let mut parts = parts(&said);
             let role = parts.extract_if(.., |part| Some(&*part) == hints.role.as_ref()).last();
-            lines.extend(parts.into_iter().enumerate().map(|(index, part)| {
-                // No line of a message looks like a hint.
-                if index == 0 { part } else { format!("- {part}") }
-            }));
+            // No line of a message looks like a hint.
+            parts.iter_mut().skip(1).for_each(|part| part.insert_str(0, "- "));
+            lines.extend(parts);
             // The reason of RootsReady is that of roots. A swap may be the cause.
             let (section, undo) =
                 if r#type == ROOTS_READY { ("Custom resources", hints.undo.take()) } else { (section, None) };

@@ -98,7 +98,7 @@ impl Preview {
             newcomers::newcomers(&target.binding.manifest, target.before.as_ref(), &target.binding.grants);
         // Another account, which writes the children, has roles of its own.
         if !new_kinds.is_empty() && matches!(target.account, Ok(None)) {
-            new_kinds = newcomers::review(&asking.reader, new_kinds).await;
+            new_kinds = newcomers::review(&asking.reader, new_kinds).await?;
         }
         let may_lack = new_kinds.iter().any(|new| new.missing.as_ref().is_none_or(|all| !all.is_empty()));
         Ok(Summary {

@@ -99,7 +99,7 @@ impl Preview {
         // Another account, which writes the children, has roles of its own: the module's would give the host more than it needs.
         let is_host = matches!(target.account, Ok(None));
         if is_host && !new_kinds.is_empty() {
-            new_kinds = newcomers::review(&asking.reader, new_kinds).await;
+            new_kinds = newcomers::review(&asking.reader, new_kinds).await?;
         }
         let lacks = |new: &KindRights| new.missing.as_ref().is_none_or(|all| !all.is_empty());
         let may_lack = is_host && new_kinds.iter().any(lacks);

@@ -54,6 +54,11 @@ impl Account {
         Ok(Self { namespace: namespace.into(), name: name.into() })
     }
 
+    /// The namespace that it is in.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     /// The account as a user of the API server.
     pub fn user(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)

@@ -80,7 +80,7 @@ pub fn not_reconciled(
     before: &[Condition],
     now: Timestamp,
 ) -> Vec<Condition> {
-    let ready = before.iter().find(|condition| condition.r#type == READY);
+    let ready = find(before, READY);
     let since = ready.filter(|ready| ready.status == ConditionStatus::Unknown);
     let mut conditions = guest;
     conditions.push(Condition {

@@ -52,7 +52,7 @@ pub struct GateContext<'a> {
 
 impl GateContext<'_> {
     /// The namespace that a child is in: its root's, or the one that it names where the root has none. A child that names another than
-    /// its root's is refused for that alone, and not for what it and the others say of each other.
+    /// its root's is refused for that, and a sibling that refers to it is not.
     fn namespace_of<'b>(&'b self, child: &'b Value) -> Option<&'b str> {
         object::namespace(self.root).or_else(|| object::namespace(child))
     }

@@ -1,12 +1,20 @@
 //! Whether an account may do something, as the API server says it.
 
 use http::Method;
-use pintle_core::{ApiError, account::Account};
+use pintle_core::{ApiError, account::Account, object};
 use serde_json::{Value, json};
 
 use super::{Call, Cluster, Hold, JSON, Resource};
 
-/// The question whether an account may do something: with the object of a name or any, in a namespace or all.
+/// The account of the host: the first that the ClusterRoleBinding of its role names.
+pub fn host_account(binding: &Value) -> Option<Account> {
+    binding["subjects"].as_array()?.iter().find_map(|subject| {
+        Account::new(object::text(subject, &["namespace"])?, object::text(subject, &["name"])?).ok()
+    })
+}
+
+/// The question whether an account may do something: with the object of a name or any, in a namespace or all. A subresource stands behind
+/// its plural, as in roles: `pods/eviction`.
 pub fn access_review(
     account: &Account,
     verb: &str,
@@ -14,12 +22,13 @@ pub fn access_review(
     namespace: Option<&str>,
     name: Option<&str>,
 ) -> Value {
+    let (plural, subresource) = resource.plural.split_once('/').unwrap_or((&resource.plural, ""));
     json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
         "spec": {
             "user": account.user(), "groups": account.groups(),
             "resourceAttributes": {
-                "verb": verb, "group": resource.kind.group(), "resource": resource.plural,
+                "verb": verb, "group": resource.kind.group(), "resource": plural, "subresource": subresource,
                 "namespace": namespace.unwrap_or_default(), "name": name.unwrap_or_default(),
             },
         },
@@ -52,6 +61,27 @@ fn verdict(review: &Value) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_host_is_the_first_account_that_is_bound_to_its_role() {
+        let admins = json!({"kind": "Group", "name": "admins"});
+        let host = json!({"kind": "ServiceAccount", "namespace": "tools", "name": "host"});
+        let found = host_account(&json!({"subjects": [admins, host]}));
+        assert_eq!(found, Account::new("tools", "host").ok());
+        assert_eq!(host_account(&json!({"subjects": [admins]})), None);
+    }
+
+    #[test]
+    fn a_subresource_is_asked_for_as_one() {
+        let account = Account::new("tools", "host").unwrap();
+        let of = |plural: &str| {
+            let resource = crate::builtin("v1", "Pod", plural, true);
+            let asked = access_review(&account, "create", &resource, None, None);
+            ["resource", "subresource"].map(|field| asked["spec"]["resourceAttributes"][field].clone())
+        };
+        assert_eq!(of("pods/eviction"), ["pods", "eviction"]);
+        assert_eq!(of("pods"), ["pods", ""]);
+    }
 
     #[test]
     fn only_a_plain_yes_is_a_yes() {

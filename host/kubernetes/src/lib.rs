@@ -28,7 +28,7 @@ use pintle_core::{
 use pintle_wit::{Cause, EvictionMode, Kind, ObjectRef};
 use serde_json::{Value, json};
 
-pub use access::access_review;
+pub use access::{access_review, host_account};
 pub use backoff::Backoff;
 pub use discover::Resource;
 pub use hold::{Held, Hold, Lapsed};

@@ -176,11 +176,11 @@ pub(crate) struct Findings {
     /// The namespaces in which the host sees these changes nevertheless.
     pub(crate) watched_needs: BTreeSet<String>,
     pub(crate) roots: RootCounts,
-    /// The watches of the roots fail, and none has ever listed one.
-    pub(crate) unlisted: bool,
+    /// Whether the watch of the roots has listed them, or may still.
+    pub(crate) lists_roots: bool,
     /// How far the roots have got with what is in force.
     pub(crate) active_roots: Option<api::ActiveRoots>,
-    /// The roots that fail; `None` while the host has just started and has not looked at all of them.
+    /// The roots that fail; `None` while the host has not looked at all of them.
     pub(crate) failures: Option<Failures>,
 }
 
@@ -247,7 +247,11 @@ pub(crate) fn of_reconciler(
             condition(reasons::NEEDS_UNWATCHED, ConditionStatus::True, reasons::KIND_NOT_WATCHED, &message)
         });
         extra.extend(match &findings.failures {
-            Some(failures) => Some(roots_ready(object, findings.roots, findings.unlisted, failures)),
+            _ if !findings.lists_roots => {
+                let (status, reason) = (ConditionStatus::Unknown, reasons::WATCH_FAILING);
+                Some(condition(reasons::ROOTS_READY, status, reason, "the host cannot list the roots"))
+            }
+            Some(failures) => Some(roots_ready(object, findings.roots, failures)),
             // What the host before has found holds until then.
             None => conditions::find(&before.conditions, reasons::ROOTS_READY)
                 .map(|known| condition(reasons::ROOTS_READY, known.status, &known.reason, &known.message)),
@@ -266,7 +270,7 @@ pub(crate) fn of_reconciler(
         candidate: in_force.ok().and_then(|in_force| in_force.candidate.clone()),
         child_kinds: findings.child_kinds.clone(),
         // While nothing is in force, or none can be listed, nobody counts them.
-        roots: (in_force.is_ok() && (!findings.unlisted || findings.roots.total > 0))
+        roots: (in_force.is_ok() && (findings.lists_roots || findings.roots.total > 0))
             .then_some(findings.roots),
         conditions,
     }
@@ -284,19 +288,10 @@ pub(crate) fn differ_in_roots_alone(one: &ReconcilerStatus, other: &ReconcilerSt
 }
 
 /// Whether the roots are ready, and which of them fail and why.
-fn roots_ready(
-    object: &api::Reconciler,
-    roots: RootCounts,
-    unlisted: bool,
-    failures: &Failures,
-) -> GuestCondition {
+fn roots_ready(object: &api::Reconciler, roots: RootCounts, failures: &Failures) -> GuestCondition {
     let RootCounts { total, ready, failing } = roots;
     let condition =
         |status, reason: &str, message: &str| condition(reasons::ROOTS_READY, status, reason, message);
-    if unlisted {
-        let message = "the host cannot list the roots; Ready says why";
-        return condition(ConditionStatus::Unknown, reasons::WATCH_FAILING, message);
-    }
     let Failures { first, reasons } = failures;
     let Some((commonest, _)) = reasons.first().filter(|_| failing > 0) else {
         return if ready == total {
@@ -320,7 +315,7 @@ fn roots_ready(
     } else {
         String::new()
     };
-    // Their messages are cut, and the command with them.
+    // A cause has no command.
     let trapped = first.iter().find(|(_, cause)| *cause.reason == *reasons::TRAP);
     let recording = trapped.map_or_else(String::new, |(key, _)| {
         let (RootKey { namespace, name }, Kind { api_version, kind }) =

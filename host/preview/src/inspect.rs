@@ -130,8 +130,8 @@ fn inspected(asking: &Asking, root: &Value, asked: &Asked, mask: &Mask) -> Inspe
             .iter()
             .map(|(reference, error)| Unknown { what: reference.to_string(), why: error.to_string() }),
     );
-    let conditions = root.get("status").map(status_conditions).unwrap_or_default();
-    let ready = conditions.iter().find(|condition| condition.r#type == conditions::READY);
+    let before = root.get("status").map(status_conditions).unwrap_or_default();
+    let ready = conditions::find(&before, conditions::READY);
     let mut failure = previewed.failure.clone();
     failure.iter_mut().for_each(|failure| failure.message = hidden(&failure.message));
     unknown.iter_mut().for_each(|unknown| unknown.why = hidden(&unknown.why));

@@ -1,19 +1,25 @@
 //! What a module uses that the one in force does not: the rights that a host needs for it, and which of them it lacks.
 
-use futures::{StreamExt, stream};
+use futures::{StreamExt, TryStreamExt, stream};
 use pintle_core::{
+    ApiError,
     account::Account,
-    object,
     plan::KindRights,
     reconciler::{self, Grants},
 };
-use pintle_kubernetes::{access_review, builtin};
+use pintle_kubernetes::{access_review, builtin, host_account};
 use pintle_wit::{Kind, Manifest};
 
 use crate::{
+    PreviewError,
     children::KINDS_AT_ONCE,
-    reader::{Reader, reference},
+    reader::{Reader, patiently, reference},
 };
+
+/// What is created to evict a Pod.
+fn eviction() -> Kind {
+    Kind::new("policy/v1", "Eviction")
+}
 
 /// The kinds that a manifest uses and the one before does not, or uses for less, with what is new.
 pub(crate) fn newcomers(manifest: &Manifest, before: Option<&Manifest>, grants: &Grants) -> Vec<KindRights> {
@@ -31,40 +37,62 @@ pub(crate) fn newcomers(manifest: &Manifest, before: Option<&Manifest>, grants: 
             new.push(KindRights::of(&kind, &verbs, granted));
         }
     }
+    if manifest.evictions && before.is_none_or(|before| !before.evictions) {
+        new.push(KindRights::of(&eviction(), &["create"], grants.allows_evictions()));
+    }
     new
 }
 
-/// Asks the API server, as the user, which of these rights the host lacks. That is not known where the user may not ask.
-pub(crate) async fn review(reader: &Reader, new: Vec<KindRights>) -> Vec<KindRights> {
-    let host = host(reader).await;
-    let Some(account) = &host else { return new };
+/// Asks the API server, as the user, which of these rights the host lacks. That is not known where the user may not ask, nor of a kind that
+/// is not served.
+pub(crate) async fn review(reader: &Reader, new: Vec<KindRights>) -> Result<Vec<KindRights>, PreviewError> {
+    let host = host(reader).await?;
+    let Some(account) = &host else { return Ok(new) };
     let reviews = stream::iter(new).map(|rights| async move {
         let missing = missing(reader, account, &rights).await;
-        KindRights { missing, ..rights }
+        missing.map(|missing| KindRights { missing, ..rights })
     });
-    reviews.buffered(KINDS_AT_ONCE).collect().await
+    reviews.buffered(KINDS_AT_ONCE).try_collect().await
 }
 
-/// The account of the host: the one that is bound to its role.
-async fn host(reader: &Reader) -> Option<Account> {
+/// What the API server answers; nothing where the user may not ask.
+fn unless_forbidden<T>(answer: Result<T, ApiError>) -> Result<Option<T>, PreviewError> {
+    match answer {
+        Err(error) if error.code == 403 => Ok(None),
+        answer => answer.map(Some).map_err(|error| PreviewError::of("what the host may do", &error)),
+    }
+}
+
+async fn host(reader: &Reader) -> Result<Option<Account>, PreviewError> {
     let bindings =
         builtin("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", false);
-    let binding = reader.get(&bindings, &reference(&bindings.kind, None, "pintle")).await.ok()??;
-    let subject = binding.get("subjects")?.get(0)?;
-    Account::new(object::text(subject, &["namespace"])?, object::text(subject, &["name"])?).ok()
+    let binding = unless_forbidden(reader.get(&bindings, &reference(&bindings.kind, None, "pintle")).await)?;
+    Ok(binding.flatten().as_ref().and_then(host_account))
 }
 
 /// The verbs of these that the account may not use, in all namespaces: the host watches all of them.
-async fn missing(reader: &Reader, account: &Account, rights: &KindRights) -> Option<Vec<String>> {
-    let resource = reader.resource(&Kind::new(&rights.api_version, &rights.kind)).await.ok()??;
+async fn missing(
+    reader: &Reader,
+    account: &Account,
+    rights: &KindRights,
+) -> Result<Option<Vec<String>>, PreviewError> {
+    let kind = Kind::new(&rights.api_version, &rights.kind);
+    let resource = if kind == eviction() {
+        Some(builtin("v1", "Pod", "pods/eviction", true))
+    } else {
+        unless_forbidden(reader.resource(&kind).await)?.flatten()
+    };
+    let Some(resource) = resource else { return Ok(None) };
     let mut missing = Vec::new();
     for verb in &rights.verbs {
         let review = access_review(account, verb, &resource, None, None);
-        if reader.cluster().review(&review).await.ok()?.is_err() {
+        let answer = patiently(|| reader.cluster().review(&review)).await;
+        let Some(verdict) = unless_forbidden(answer)? else { return Ok(None) };
+        if verdict.is_err() {
             missing.push(verb.clone());
         }
     }
-    Some(missing)
+    Ok(Some(missing))
 }
 
 #[cfg(test)]
@@ -91,7 +119,27 @@ mod tests {
         after = Manifest { finalizer: true, evictions: true, ..before.clone() };
         let new = newcomers(&after, Some(&before), &Grants::as_declared(&after));
         let found = new.iter().map(|new| format!("{} {} {}", new.kind, new.verbs.join(" "), new.granted));
-        assert_eq!(found.collect::<Vec<_>>(), ["Thing patch true", "Pod get list watch delete true"]);
+        assert_eq!(
+            found.collect::<Vec<_>>(),
+            ["Thing patch true", "Pod get list watch delete true", "Eviction create true"]
+        );
+        let seen = vec![NeedKind { api_version: "v1".into(), kind: "Pod".into(), ..NeedKind::default() }];
+        before = Manifest { needs: seen, ..before };
+        after = Manifest { evictions: true, ..before.clone() };
+        let new = newcomers(&after, Some(&before), &Grants::as_declared(&before));
+        let told: Vec<_> = new.iter().map(|new| (new.kind.as_str(), new.granted)).collect();
+        assert_eq!(told, [("Eviction", false)], "Pods are read already");
+        assert!(newcomers(&after, Some(&after), &grants).is_empty());
+    }
+
+    #[test]
+    fn only_who_may_not_ask_leaves_open_what_the_host_may_do() {
+        let answer = |code| unless_forbidden::<()>(Err(ApiError { code, ..ApiError::default() }));
+        assert!(matches!(answer(403), Ok(None)));
+        for code in [0, 401, 429, 500, 503] {
+            assert!(answer(code).is_err(), "{code}");
+        }
+        assert!(matches!(unless_forbidden(Ok(1)), Ok(Some(1))));
     }
 
     fn child(api_version: &str, kind: &str) -> ChildKind {

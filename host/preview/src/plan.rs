@@ -7,7 +7,7 @@ use pintle_api::{Namespaces, Reconciler};
 use pintle_core::{
     Apply, object,
     pass::Fate,
-    plan::{Instead, PlannedRoot, Problem, Summary, Tally, Verdict, planned},
+    plan::{Instead, KindRights, PlannedRoot, Problem, Summary, Tally, Verdict, planned},
     reasons,
 };
 use pintle_kubernetes::Cluster;
@@ -96,11 +96,13 @@ impl Preview {
         let target = &asking.target;
         let mut new_kinds =
             newcomers::newcomers(&target.binding.manifest, target.before.as_ref(), &target.binding.grants);
-        // Another account, which writes the children, has roles of its own.
-        if !new_kinds.is_empty() && matches!(target.account, Ok(None)) {
-            new_kinds = newcomers::review(&asking.reader, new_kinds).await;
+        // Another account, which writes the children, has roles of its own: the module's would give the host more than it needs.
+        let is_host = matches!(target.account, Ok(None));
+        if is_host && !new_kinds.is_empty() {
+            new_kinds = newcomers::review(&asking.reader, new_kinds).await?;
         }
-        let may_lack = new_kinds.iter().any(|new| new.missing.as_ref().is_none_or(|all| !all.is_empty()));
+        let lacks = |new: &KindRights| new.missing.as_ref().is_none_or(|all| !all.is_empty());
+        let may_lack = is_host && new_kinds.iter().any(lacks);
         Ok(Summary {
             reconciler: target.name.clone(),
             module: pintle_core::plan::ModuleName {

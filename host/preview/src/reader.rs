@@ -88,19 +88,10 @@ impl Reader {
         resource: &Resource,
         reference: &ObjectRef,
     ) -> Result<Option<Value>, ApiError> {
-        let mut attempt = 0;
-        loop {
-            attempt += 1;
-            match self.cluster.get(resource, reference).await {
-                Err(error) if attempt < ATTEMPTS && is_busy(&error) => wait(&error).await,
-                found => {
-                    let found = found?;
-                    let bytes = found.as_ref().map_or(0, object::heap_bytes);
-                    self.memory.take(bytes as u64).await?;
-                    return Ok(found);
-                }
-            }
-        }
+        let found = patiently(|| self.cluster.get(resource, reference)).await?;
+        let bytes = found.as_ref().map_or(0, object::heap_bytes);
+        self.memory.take(bytes as u64).await?;
+        Ok(found)
     }
 
     /// The one of the host's own objects with this name.
@@ -203,6 +194,21 @@ pub(crate) fn reference(kind: &Kind, namespace: Option<&str>, name: &str) -> Obj
     ObjectRef { api_version, kind, namespace: namespace.map(Into::into), name: name.into() }
 }
 
+/// The answer to a request, which is sent again while the API server has no time for it.
+pub(crate) async fn patiently<T, F>(request: impl Fn() -> F) -> Result<T, ApiError>
+where
+    F: Future<Output = Result<T, ApiError>>,
+{
+    let mut attempt = 1;
+    loop {
+        match request().await {
+            Err(error) if attempt < ATTEMPTS && is_busy(&error) => wait(&error).await,
+            answer => return answer,
+        }
+        attempt += 1;
+    }
+}
+
 fn is_busy(error: &ApiError) -> bool {
     matches!(error.code, 429 | 503)
 }
@@ -210,4 +216,24 @@ fn is_busy(error: &ApiError) -> bool {
 async fn wait(error: &ApiError) {
     let asked = error.retry_after.unwrap_or(Duration::from_millis(500));
     tokio::time::sleep(asked.min(WAIT_MAX)).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_is_sent_again_only_while_the_api_server_has_no_time() {
+        for (code, busy, sent) in [(429, 2, 3), (503, 9, ATTEMPTS), (500, 9, 1), (403, 9, 1)] {
+            let count = Cell::new(0);
+            let answer = patiently(|| {
+                count.set(count.get() + 1);
+                let is_busy = count.get() <= busy;
+                async move { if is_busy { Err(ApiError { code, ..ApiError::default() }) } else { Ok(()) } }
+            });
+            assert_eq!((answer.await.is_ok(), count.get()), (busy < sent, sent), "{code}");
+        }
+    }
 }

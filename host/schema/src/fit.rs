@@ -89,7 +89,7 @@ impl Kinds {
                 found.unfit(&path, &cause.message);
             }
         }
-        if let (None, Some((name, value))) = (custom, unselected(&kind, object)) {
+        if let (None, Some((name, value))) = (custom, missing_label(&kind, object)) {
             let why = "`selector` does not match template `labels`";
             found.unfit(&below(LABELS), &format!("{why}: it selects {name}: {value}"));
         }
@@ -111,7 +111,7 @@ fn causes(schema: &Value, object: &Value) -> Vec<Cause> {
 const LABELS: &str = "spec.template.metadata.labels";
 
 /// A label that a workload selects its Pods by and that they do not have. A Job may leave the selector to the API server.
-fn unselected<'a>(kind: &Kind, object: &'a Value) -> Option<(&'a String, &'a Value)> {
+fn missing_label<'a>(kind: &Kind, object: &'a Value) -> Option<(&'a String, &'a Value)> {
     if kind.api_version != "apps/v1" && kind.kind != "Job" {
         return None;
     }

@@ -93,7 +93,7 @@ impl<'a> Report<'a> {
             return Ok(format!(
                 "FAILED  {}: {}\n{said}  what to do: {}\n",
                 replay.scenario,
-                indented(&what_was_found(&broken.what), "    "),
+                indented(&without_commands(&broken.what), "    "),
                 broken.property.advice()
             ));
         }
@@ -110,7 +110,7 @@ impl<'a> Report<'a> {
         }
         text.push_str(&format!(
             "  what was found: {}\n{said}",
-            indented(&what_was_found(&broken.what), "    ")
+            indented(&without_commands(&broken.what), "    ")
         ));
         if let Some(differing) = &outcome.evidence.differing {
             let Differing { about, before, after } = differing;
@@ -148,7 +148,7 @@ impl<'a> Report<'a> {
         if let Some(broken) = &outcome.broken {
             data["property"] = broken.property.letter().into();
             data["shouldHold"] = broken.property.in_words().into();
-            data["found"] = what_was_found(&broken.what).into();
+            data["found"] = without_commands(&broken.what).into();
             data["advice"] = broken.property.advice().into();
         }
         if let Some(said) =
@@ -189,7 +189,7 @@ fn last_steps(outcome: &RunOutcome, shown: usize) -> &[TraceEntry] {
 }
 
 /// What was found, without the commands that are for a cluster.
-fn what_was_found(what: &str) -> String {
+fn without_commands(what: &str) -> String {
     let lines = what.trim_end().lines().map(|line| line.split(RECORDING).next().unwrap_or(line));
     lines.collect::<Vec<&str>>().join("\n")
 }

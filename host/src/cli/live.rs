@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::{Api, Client, Error, Resource, api::ListParams, core::ClusterResourceScope};
 use pintle_core::conditions::{self, READY, STALLED};
-use pintle_kubernetes::connect::Connect;
+use pintle_kubernetes::{connect::Connect, host_account};
 use pintle_runtime::clock;
 use pintle_wit::{Condition, ConditionStatus};
 use serde::de::DeserializeOwned;
@@ -70,8 +70,8 @@ pub(super) async fn client(connect: &Connect) -> Result<Client, Problem> {
 pub(super) async fn host_namespace(client: &Client) -> Result<Option<String>, Error> {
     let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
     let binding = bindings.get_opt("pintle").await?;
-    let subjects = binding.and_then(|binding| binding.subjects).unwrap_or_default();
-    Ok(subjects.into_iter().find_map(|subject| subject.namespace))
+    let binding = binding.and_then(|binding| serde_json::to_value(binding).ok());
+    Ok(binding.as_ref().and_then(host_account).map(|account| account.namespace().to_owned()))
 }
 
 /// Refuses a namespace where the host is in another one.

@@ -36,7 +36,7 @@ pub fn load(engine: &Engine, path: &Path) -> Result<Module, Problem> {
     Ok(module)
 }
 
-/// Whether one of the sources beside a module was written after it. Those of a guest are beside its Cargo.toml.
+/// Whether a source in `src` beside a module, not in a folder below, was written after it. Those of a guest are beside its Cargo.toml.
 fn is_stale(module: &Path) -> bool {
     let written = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
     let Some(built) = written(module) else { return false };

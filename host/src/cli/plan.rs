@@ -262,18 +262,19 @@ pub(super) fn summary_text(summary: &Summary) -> String {
     for new in &summary.new_kinds {
         let granted = if new.granted { "" } else { "; the Reconciler does not grant it" };
         let (may, verbs) = match &new.missing {
-            Some(missing) if missing.is_empty() => ("may", &new.verbs),
-            Some(missing) => ("may not", missing),
-            None => ("must be allowed to", &new.verbs),
+            Some(missing) if missing.is_empty() && new.granted => continue,
+            Some(missing) if missing.is_empty() => ("The host may", &new.verbs),
+            Some(missing) => ("The host may not", missing),
+            None => ("The module needs to", &new.verbs),
         };
         let verbs = verbs.join(", ");
-        let _ = writeln!(text, "The host {may} {verbs} {} ({}){granted}", new.kind, new.api_version);
+        let _ = writeln!(text, "{may} {verbs} {} ({}){granted}", new.kind, new.api_version);
     }
     if let Some(command) = &summary.role_command {
         let when = if summary.lacks_rights() {
             "Apply the module's role first"
         } else {
-            "If it may not, apply the module's role"
+            "If the host may not, apply the module's role"
         };
         let _ = writeln!(text, "{when}: {command}");
     }

@@ -93,7 +93,7 @@ impl Push {
     async fn push(&self, wanted: &ModuleObjects, guest: &engine::Module) -> Result<CommandStatus, Problem> {
         let client = live::client(&self.connect).await?;
         if self.namespace.is_none() {
-            // Who may not read where the host is is not told.
+            // In a namespace that is named, the host may have a role of its own. If its place cannot be read, the upload goes on.
             let host = live::host_namespace(&client).await.unwrap_or_default();
             live::refuse_elsewhere(host.as_deref(), api::NAMESPACE)?;
         }
@@ -103,7 +103,7 @@ impl Push {
         let others: Vec<Module> = live::list(&client).await.unwrap_or_default();
         let manner = Manner { manager: FIELD_MANAGER, dry_run: false };
         let (uploaded, module) = upload::upload(&client, wanted, manner).await.map_err(refused)?;
-        elsewhere(&module, &wanted.module)?;
+        refuse_other_namespace(&module, &wanted.module)?;
         let said = match uploaded {
             Uploaded::Created => "created",
             Uploaded::Unchanged => "unchanged",
@@ -141,7 +141,7 @@ fn refused(error: UploadError) -> Problem {
 }
 
 /// Refuses a Module with the same bytes in another namespace than the wanted one, where the host may not read them.
-fn elsewhere(found: &Module, wanted: &Module) -> Result<(), Problem> {
+fn refuse_other_namespace(found: &Module, wanted: &Module) -> Result<(), Problem> {
     let namespace = |module: &Module| Some(module.spec.source.config_map.as_ref()?.namespace.clone());
     match (namespace(found), namespace(wanted)) {
         (Some(has), Some(asked)) if has != asked => {
@@ -185,14 +185,15 @@ mod tests {
             module["spec"]["source"]["configMap"]["namespace"] = json!(namespace);
             serde_json::from_value(module).unwrap()
         };
-        let said = elsewhere(&module("pintle-system"), &module("tools")).unwrap_err().to_string();
+        let said =
+            refuse_other_namespace(&module("pintle-system"), &module("tools")).unwrap_err().to_string();
         assert!(
             said.starts_with(
                 "error: Module web-0.1.0 exists with these bytes in namespace pintle-system, not in tools"
             ) && said.ends_with("before you push again: kubectl delete module web-0.1.0\n"),
             "{said}"
         );
-        elsewhere(&module("tools"), &module("tools")).unwrap();
+        refuse_other_namespace(&module("tools"), &module("tools")).unwrap();
     }
 
     #[test]

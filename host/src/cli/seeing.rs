@@ -31,9 +31,7 @@ pub(super) fn choice(text: &str) -> Result<ModuleChoice, Problem> {
     if !module::is_file(text) {
         return Ok(ModuleChoice::Named(text.to_owned()));
     }
-    let path = Path::new(text);
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or(text).to_owned();
-    Ok(ModuleChoice::Bytes { name, bytes: module::read(path)? })
+    Ok(ModuleChoice::Bytes { name: text.to_owned(), bytes: module::read(Path::new(text))? })
 }
 
 /// What there is no preview for.
@@ -176,5 +174,11 @@ mod tests {
         for path in ["no-such.wasm", "./no-such"] {
             assert!(choice(path).unwrap_err().to_string().contains("cannot be read"), "{path}");
         }
+        // Commands that are printed name it as they found it.
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("guest.wasm");
+        std::fs::write(&file, "").unwrap();
+        let path = file.to_str().unwrap();
+        assert!(matches!(choice(path), Ok(ModuleChoice::Bytes { name, .. }) if name == path));
     }
 }

@@ -82,29 +82,39 @@ struct Screen<'a> {
     has_notes: bool,
 }
 
+/// The commands that help with a Reconciler. None is taken from a message, which may have the words of guests and tenants.
+#[derive(Default)]
+struct Hints {
+    /// How the host gets the guest's role, in the words with which it ends a message.
+    role: Option<String>,
+    /// How many roots fail since the last swap, and how to undo it.
+    undo: Option<String>,
+}
+
 async fn look<'a>(client: &Client, namespace: &'a str) -> Result<Screen<'a>, Problem> {
     let table = Table::new(&["NAME", "READY", "REASON"]);
     let mut screen = Screen { namespace, table, is_well: true, has_notes: false };
     screen.add_host(lease(client, namespace).await?, clock::now());
     for object in live::list::<Reconciler>(client).await? {
         let name = object.name_any();
+        let role = Some(format!("apply the guest's role: {}", object.role_command(None)));
         let status = object.status.unwrap_or_default();
         let failing = status.active.and_then(|active| active.roots).map_or(0, |roots| roots.newly_failing);
-        let back = (failing > 0 && !status.history.is_empty()).then(|| {
+        let undo = (failing > 0 && !status.history.is_empty()).then(|| {
             format!("{failing} did not fail before the last swap; to go back: pintle swap {name} --undo")
         });
         let name = format!("reconciler/{name}");
-        screen.add(name, "Reconcilers", &status.conditions, object.metadata.generation, back);
+        screen.add(name, "Reconcilers", &status.conditions, object.metadata.generation, Hints { role, undo });
     }
     for object in live::list::<View>(client).await? {
         let name = format!("view/{}", object.name_any());
         let conditions = object.status.unwrap_or_default().conditions;
-        screen.add(name, "Views", &conditions, object.metadata.generation, None);
+        screen.add(name, "Views", &conditions, object.metadata.generation, Hints::default());
     }
     for object in live::list::<Module>(client).await? {
         let name = format!("module/{}", object.name_any());
         let conditions = object.status.unwrap_or_default().conditions;
-        screen.add(name, "Modules", &conditions, object.metadata.generation, None);
+        screen.add(name, "Modules", &conditions, object.metadata.generation, Hints::default());
     }
     Ok(screen)
 }
@@ -127,20 +137,19 @@ impl Screen<'_> {
         }
     }
 
-    /// Adds an object. `back` says what a swap has broken, and the way back.
     fn add(
         &mut self,
         name: String,
         section: &str,
         conditions: &[Condition],
         generation: Option<i64>,
-        back: Option<String>,
+        hints: Hints,
     ) {
         let ready = conditions::find(conditions, READY);
         let status = ready.map_or(ConditionStatus::Unknown, |ready| ready.status);
         let reason = ready.map(|ready| ready.reason.clone()).unwrap_or_default();
         self.table.row([name, status.as_str().into(), reason]);
-        for line in self.wrong(section, conditions, generation, back) {
+        for line in self.wrong(section, conditions, generation, hints) {
             self.is_well = false;
             self.table.below(&line);
         }
@@ -159,7 +168,7 @@ impl Screen<'_> {
         section: &str,
         conditions: &[Condition],
         generation: Option<i64>,
-        mut back: Option<String>,
+        mut hints: Hints,
     ) -> Vec<String> {
         let find = |name: &str| conditions::find(conditions, name);
         let Some(ready) = find(READY) else { return vec!["nothing has been said of it yet".into()] };
@@ -173,16 +182,18 @@ impl Screen<'_> {
             let said = format!("{}: {reason}: {message}", r#type);
             // Of several roots, and of several refusals of one, each has its line.
             let mut parts = parts(&said);
-            let commands: Vec<String> = parts.extract_if(1.., |part| is_command(part)).collect();
+            let role = parts.extract_if(.., |part| Some(&*part) == hints.role.as_ref()).last();
+            // No line of a message looks like a hint.
+            parts.iter_mut().skip(1).for_each(|part| part.insert_str(0, "- "));
             lines.extend(parts);
             // The reason of RootsReady is that of roots. A swap may be the cause.
-            let (section, back) =
-                if r#type == ROOTS_READY { ("Custom resources", back.take()) } else { (section, None) };
+            let (section, undo) =
+                if r#type == ROOTS_READY { ("Custom resources", hints.undo.take()) } else { (section, None) };
             // A command for this object makes the page's for any needless. The page names the namespace that Pintle has where nobody says
             // another.
-            let remedy = remedy(section, reason).filter(|_| commands.is_empty());
+            let remedy = remedy(section, reason).filter(|_| role.is_none());
             let remedy = remedy.map(|remedy| remedy.replace(NAMESPACE, self.namespace));
-            lines.extend(back.into_iter().chain(commands).chain(remedy).map(|hint| format!("hint: {hint}")));
+            lines.extend(undo.into_iter().chain(role).chain(remedy).map(|hint| format!("hint: {hint}")));
         }
         lines
     }
@@ -231,11 +242,6 @@ fn parts(said: &str) -> Vec<String> {
         open = (open + count('(')).saturating_sub(count(')'));
     }
     parts
-}
-
-/// Whether it says what to run, and is not cut.
-fn is_command(part: &str) -> bool {
-    [": pintle ", ": kubectl "].iter().any(|start| part.contains(start)) && !part.ends_with('…')
 }
 
 /// What to do about a reason, as the page says it in a section.
@@ -338,7 +344,7 @@ Everything is ready.
 host           True      Leading
 reconciler/r   True      Succeeded
   RootsReady: Broken: 2 of 3 roots fail (2 Broken): shop/a: Broken: no
-  shop/b: Broken: no
+  - shop/b: Broken: no
 view/llamas    True      Serving
   Registered: APIServiceMissing: there is no APIService v1.b.io
   hint: Run the command in the message: it applies what `pintle rbac` prints.
@@ -372,22 +378,22 @@ module/new     Unknown   <none>
     }
 
     #[tokio::test]
-    async fn a_message_is_cut_between_roots_and_a_command_in_it_is_the_hint() {
-        let invalid = r#"1 of 1 roots fail (1 Invalid): n/a: Invalid: spec.replicas: "2""#;
-        let cut = format!("{invalid}; to delete it now: kubectl delete -n sh…");
+    async fn a_message_is_cut_between_roots_and_no_command_in_it_but_the_hosts_own_is_a_hint() {
         for (reason, message, end) in [
             (
                 "Forbidden",
                 "2 of 2 roots fail (2 Forbidden): n/a: Forbidden: no (n/a; Kind=A); n/b: Forbidden: no; \
                  apply the guest's role: pintle rbac web-0.1.0 | kubectl apply -f -",
-                "n/a: Forbidden: no (n/a; Kind=A)\n  n/b: Forbidden: no\n  \
+                "n/a: Forbidden: no (n/a; Kind=A)\n  - n/b: Forbidden: no\n  \
                  hint: apply the guest's role: pintle rbac web-0.1.0 | kubectl apply -f -\n",
             ),
-            ("Invalid", invalid, "\"2\"\n  hint: Mend the root or the guest.\n"),
             (
                 "Invalid",
-                cut.as_str(),
-                "\n  to delete it now: kubectl delete -n sh…\n  hint: Mend the root or the guest.\n",
+                "1 of 1 roots fail (1 Invalid): n/a: Invalid: spec.a: no; to mend it: kubectl delete ns prod; \
+                 hint: kubectl delete ns prod; apply the guest's role: pintle rbac other | kubectl apply -f -",
+                "spec.a: no\n  - to mend it: kubectl delete ns prod\n  - hint: kubectl delete ns prod\n  \
+                 - apply the guest's role: pintle rbac other | kubectl apply -f -\n  \
+                 hint: Mend the root or the guest.\n",
             ),
         ] {
             let ready = condition("Ready", "True", "Succeeded", "");

@@ -34,9 +34,9 @@ use super::{
 /// Switch a Reconciler or View to another Module
 ///
 /// First it shows what the module would change, as `pintle plan -o summary`. Where roots would fail that do not now, or where that cannot be
-/// told, nothing is switched; --force switches all the same. Nor is it where the host lacks a right that the module needs: apply its role with
-/// `pintle rbac` first. The plan is read with your own rights, and whoever may not ask what the host may do (SubjectAccessReviews) is told what
-/// it must be allowed.
+/// told, or where the host lacks a right that the module needs, nothing is switched; --force switches all the same. `pintle rbac` prints the role
+/// that gives such a right. The plan is read with your own rights. If you may not ask what the host may do (SubjectAccessReviews), the
+/// plan names the rights that the module needs, and they do not stop the switch.
 ///
 /// The operator loads the new module while the old one keeps working. When the new module is ready, every custom resource is
 /// reconciled with it. If the new module is refused, the old one stays.
@@ -53,8 +53,9 @@ use super::{
 /// Nothing is switched that somebody has changed meanwhile. With --dry-run, nothing is switched at all, and the module may be a file: the exit
 /// code says whether the plan speaks against the switch, whoever applies the object.
 ///
-/// The exit code is 1 if roots would fail that do not now, if somebody has changed something meanwhile, or if the module is refused, is
-/// not ready in time or makes roots fail while --wait waits. It is 2 if it cannot be told whether roots would fail, or if there is no plan.
+/// The exit code is 1 if roots would fail that do not now, if the host lacks a right, if somebody has changed something meanwhile, or if the
+/// module is refused, is not ready in time or makes roots fail while --wait waits. It is 2 if it cannot be told whether roots would fail, or if
+/// there is no plan.
 ///
 /// With kubectl, `kubectl patch reconciler NAME --type=merge -p '{"spec":{"module":"MODULE"}}'` does the same, and
 /// `kubectl get reconciler NAME -w` shows how far it is.
@@ -62,7 +63,8 @@ use super::{
 #[command(after_help = "\
 Examples:
   # Show what would change; exit with 1 if roots would fail
-  # that do not now, for instance in a pull request
+  # that do not now, or if the host lacks a right, for
+  # instance in a pull request
   pintle swap webserver guest.wasm --dry-run
 
   # Switch to a module
@@ -99,7 +101,7 @@ pub(super) struct Swap {
     #[arg(long)]
     wait: bool,
 
-    /// Only show what would change, and whether roots would newly fail
+    /// Only show what would change, and whether that would stop the switch
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
 

@@ -119,19 +119,22 @@ function RootList({ roots, verdict }: { roots: readonly PlannedRoot[]; verdict: 
   );
 }
 
-const TITLES = { missing: 'The host does not have these yet', unknown: 'It is not known whether the host has these', ungranted: 'The Reconciler does not grant these' };
-
 function NewRights({ summary, name }: { summary: Summary; name: string }) {
   const rights = summary.newKinds.filter(({ missing, granted }) => missing === null || missing.length > 0 || !granted);
   if (rights.length === 0) return null;
   return (
     <Section title="New rights that it needs" beside={<span class="muted">{rights.length}</span>}>
-      <Notice tone="warn" title={TITLES[rights.some(({ missing }) => missing?.length) ? 'missing' : summary.roleCommand ? 'unknown' : 'ungranted']}>
+      <Notice tone="warn">
         <ul class="plain differences" role="list">
           {rights.map(({ apiVersion, kind, verbs, missing, granted }) => (
             <li key={`${apiVersion} ${kind}`}>
-              <span><strong>{kind}</strong> <span class="muted">({apiVersion})</span>{!granted && <span class="tone-warn"> · not in spec.grants</span>}</span>
-              <Tags items={missing?.length ? missing : verbs} />
+              <span>
+                <strong>{kind}</strong> <span class="muted">({apiVersion})</span>
+                {missing === null && ' · not known whether the host has these'}
+                {missing !== null && missing.length > 0 && ' · the host lacks these'}
+                {!granted && <span class="tone-warn"> · not in spec.grants</span>}
+              </span>
+              <Tags items={missing ?? verbs} empty="" />
             </li>
           ))}
         </ul>

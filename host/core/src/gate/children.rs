@@ -81,7 +81,7 @@ pub(super) fn check(
         };
         let kind = object::kind(&object);
         let name = label.as_str();
-        let namespace = context.namespace_of(&object).map(ToOwned::to_owned);
+        let namespace = object::namespace(&object).or(object::namespace(context.root)).map(ToOwned::to_owned);
         let key = (kind.group().to_owned(), kind.kind.clone(), namespace, object::name(&object).to_owned());
         if above.contains(&key) {
             found.add(

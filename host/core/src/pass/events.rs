@@ -78,7 +78,6 @@ impl Pass {
         };
         let mut events = self.few_enough(events);
         let before = self.root.get("status").map(status_conditions).unwrap_or_default();
-        let find = |name: &str| before.iter().find(|condition| condition.r#type == name);
         let worth = |blocker: &&Blocker| {
             blocker.terminal
                 || blocker.reason != reasons::CHILD_NOT_READY && blocker.reason != reasons::PRUNING
@@ -91,7 +90,7 @@ impl Pass {
         }
         let first = blockers.iter().find(|blocker| blocker.reason != reasons::THROTTLED);
         if let Some(blocker) = first.filter(|_| refused).filter(worth) {
-            let told = find(conditions::READY).is_some_and(|ready| {
+            let told = conditions::find(&before, conditions::READY).is_some_and(|ready| {
                 ready.status == ConditionStatus::False
                     && ready.reason == blocker.reason
                     && ready.message == blocker.message
@@ -106,7 +105,8 @@ impl Pass {
                 events.push(Event { r#type, reason: blocker.reason.clone(), message });
             }
         } else if blockers.is_empty()
-            && find(conditions::STALLED).is_some_and(|stalled| stalled.status == ConditionStatus::True)
+            && conditions::find(&before, conditions::STALLED)
+                .is_some_and(|stalled| stalled.status == ConditionStatus::True)
         {
             let message = "the root is ready again".into();
             events.push(Event { r#type: EventType::Normal, reason: reasons::RECOVERED.into(), message });

@@ -146,13 +146,12 @@ pub(super) fn is_only_starting(
     before: &api::ReconcilerStatus,
     after: &api::ReconcilerStatus,
 ) -> bool {
-    let starting = ready(&after.conditions).is_some_and(|ready| is_passing(&ready.reason));
-    let was_said = ready(&before.conditions).is_some_and(|ready| !is_passing(&ready.reason));
-    starting && was_said && before.observed_generation == object.metadata.generation
-}
-
-pub(super) fn ready(conditions: &[Condition]) -> Option<&Condition> {
-    conditions::find(conditions, conditions::READY)
+    let passing = |status: &api::ReconcilerStatus| {
+        conditions::find(&status.conditions, conditions::READY).map(|ready| is_passing(&ready.reason))
+    };
+    passing(after) == Some(true)
+        && passing(before) == Some(false)
+        && before.observed_generation == object.metadata.generation
 }
 
 /// Reasons that end by themselves within moments.
@@ -182,7 +181,7 @@ pub(super) fn reconciler_status(
         unwatched_needs: Vec::new(),
         watched_needs: BTreeSet::new(),
         roots: api::RootCounts::default(),
-        unlisted: false,
+        lists_roots: true,
         active_roots: None,
         failures: None,
     };
@@ -205,20 +204,18 @@ pub(super) fn reconciler_status(
             findings.watched_needs = kinds::watched_needs(&state, name);
             for (key, watch) in state.watches.iter().filter(|(_, watch)| watch.claims.contains(name)) {
                 match &watch.state {
-                    WatchState::Failing(message) => findings.failing.push((key.clone(), message.clone())),
+                    WatchState::Failing(message) => {
+                        findings.lists_roots &= watch.listed || key.purpose != Purpose::Roots;
+                        findings.failing.push((key.clone(), message.clone()));
+                    }
                     WatchState::Starting => findings.starting.push(key.kind.clone()),
                     WatchState::Synced => {}
                 }
             }
-            let mut of_roots = state.watches.iter();
-            findings.unlisted = findings.failing.iter().any(|(key, _)| key.purpose == Purpose::Roots)
-                && !of_roots.any(|(key, watch)| {
-                    key.purpose == Purpose::Roots && watch.claims.contains(name) && watch.listed
-                });
             let recorded_roots = object.status.as_ref().and_then(|status| status.roots);
             let (kind, namespaces) = (&in_force.resource.kind, &object.spec.namespaces);
             // The host has just started. Objects that it has not listed yet are not gone, and what it has not looked at is unchanged.
-            let begins = findings.unlisted
+            let begins = !findings.lists_roots
                 || findings.starting.contains(kind)
                 || state.roots.any_unjudged(kind, namespaces);
             let Tally { roots, active } = state.roots.tally(kind, namespaces);
@@ -239,8 +236,7 @@ pub(super) fn reconciler_status(
                 // It waits for its watches, and the roots are reconciled with what was in force before.
                 None => Some(api::ActiveRoots::default()),
             };
-            findings.failures =
-                (findings.unlisted || !begins).then(|| state.roots.failures(kind, namespaces));
+            findings.failures = (!begins).then(|| state.roots.failures(kind, namespaces));
             let roots = findings.roots;
             let other = roots.total.saturating_sub(roots.ready + roots.failing);
             shared.metrics.count_roots(name, [roots.ready, roots.failing, other]);
@@ -530,8 +526,8 @@ pub(super) async fn tell(
     before: &[Condition],
     after: &[Condition],
 ) {
-    let Some(now) = ready(after) else { return };
-    let before = ready(before);
+    let Some(now) = conditions::find(after, conditions::READY) else { return };
+    let before = conditions::find(before, conditions::READY);
     let changed = before.is_none_or(|before| before.status != now.status || before.reason != now.reason);
     // The Event that a Reconciler works for the first time names its module.
     let first = kind == "Reconciler" && before.is_none_or(|before| is_passing(&before.reason));

@@ -119,14 +119,13 @@ fn roots_ready_of(roots: RootCounts, failing: &[(&str, &str, &str)]) -> (Conditi
     let mut object = api::Reconciler::new("shops", serde_json::from_value(spec).expect("a spec"));
     let active = api::ActiveModule { module: "shop-0.1.0".into(), ..api::ActiveModule::default() };
     object.status = Some(ReconcilerStatus { active: Some(active), ..ReconcilerStatus::default() });
-    let condition = roots_ready(&object, roots, false, &Failures { first, reasons });
+    let condition = roots_ready(&object, roots, &Failures { first, reasons });
     (condition.status, condition.reason, condition.message)
 }
 
 #[test]
 fn of_a_root_whose_guest_traps_a_reconciler_has_the_command_that_shows_why() {
-    let long = "the guest trapped ".repeat(99);
-    let fails = [("a", "Forbidden", "m"), ("b", "GuestTrapped", long.as_str())];
+    let fails = [("a", "Forbidden", "m"), ("b", "GuestTrapped", "m")];
     let (_, _, message) = roots_ready_of(RootCounts { total: 2, ready: 0, failing: 2 }, &fails);
     let command = "; to run it beside the guest's sources, with the message: pintle record -n shop shop.x/b > cases/b.yaml; apply";
     assert!(message.contains(command), "{message}");
@@ -160,15 +159,6 @@ fn a_reconciler_names_the_roots_that_fail_and_why() {
              apply the guest's role: pintle rbac shop-0.1.0 shop-0.2.0 --pod-deletions | kubectl apply -f -"
         )
     );
-}
-
-#[test]
-fn whether_roots_are_ready_that_cannot_be_listed_is_unknown() {
-    let spec = json!({"for": {"apiVersion": "x/v1", "kind": "Shop"}, "module": "shop-0.1.0"});
-    let object = api::Reconciler::new("shops", serde_json::from_value(spec).expect("a spec"));
-    let failures = Failures { first: Vec::new(), reasons: Vec::new() };
-    let told = roots_ready(&object, RootCounts::default(), true, &failures);
-    assert_eq!((told.status, told.reason.as_str()), (ConditionStatus::Unknown, "WatchFailing"));
 }
 
 #[test]

@@ -14,18 +14,18 @@ use crate::nearest::did_you_mean;
 const OF_RESOURCES: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// The packages that names of types begin with, for example `google.protobuf.Timestamp`.
 const PACKAGES: [&str; 3] = ["google", "kubernetes", "net"];
-/// The functions and macros that a rule can call, in whatever package: the standard library, and what the environment of Kubernetes 1.37 has
+/// The functions and macros that a rule can call, in whatever package: the standard library, and what the environment of Kubernetes 1.36 has
 /// besides (apiserver/pkg/cel/environment/base.go).
 const FUNCTIONS: &str = "size startsWith endsWith contains matches type dyn bool bytes double duration int string timestamp uint \
     getDate getDayOfMonth getDayOfWeek getDayOfYear getFullYear getHours getMilliseconds getMinutes getMonth getSeconds \
     has all exists exists_one existsOne map filter bind transformList transformMap transformMapEntry \
     none of ofNonZeroValue hasValue value or orValue optMap optFlatMap unwrap unwrapOpt \
     charAt format indexOf join lastIndexOf lowerAscii quote replace reverse split substring trim upperAscii find findAll \
-    equivalent intersects distinct first flatten includes isSorted last max min range slice sort sortBy sum \
+    equivalent intersects distinct first flatten isSorted last max min range slice sort sortBy sum \
     url isURL getEscapedPath getHost getHostname getPort getQuery getScheme \
     quantity isQuantity add asApproximateFloat asInteger compareTo isGreaterThan isInteger isLessThan sign sub \
     ip isIP isCanonical family isGlobalUnicast isLinkLocalMulticast isLinkLocalUnicast isLoopback isUnspecified \
-    cidr isCIDR containsCIDR containsIP masked prefixLength semver isSemver major minor patch escapeKey \
+    cidr isCIDR containsCIDR containsIP masked prefixLength semver isSemver major minor patch \
     named validate byte date datetime dns1035Label dns1035LabelPrefix dns1123Label dns1123LabelPrefix \
     dns1123Subdomain dns1123SubdomainPrefix labelValue qualifiedName uri uuid";
 
@@ -198,6 +198,8 @@ mod tests {
                 "self.containers.all(c, c.image.startWith('a'))",
                 "undeclared reference to 'startWith'; did you mean startsWith?",
             ),
+            // Kubernetes has it since 1.37.
+            ("[1].includes(1)", "undeclared reference to 'includes'"),
             ("isURI('a')", "undeclared reference to 'isURI'; did you mean isURL?"),
             ("!format.dns1123Label().validate(self.__namespace__).hasValue()", ""),
             ("quantity('1').isLessThan(quantity('2')) && isIP('::1') && [1].isSorted()", ""),

@@ -345,11 +345,7 @@ async fn a_swap_is_refused_where_the_host_lacks_a_right_and_the_plan_tells_that_
     server.set_access(Box::new(Rights { may_ask: true }));
     assert_eq!(
         rights_told().await,
-        [
-            format!("The host may {verbs} Deployment (apps/v1)"),
-            format!("The host may not {verbs} {account}"),
-            format!("Apply the module's role first: {command}")
-        ]
+        [format!("The host may not {verbs} {account}"), format!("Apply the module's role first: {command}")]
     );
     let what = ModuleUser::Reconciler("r".into());
     let swap = Swap { what, module: Some(wants_more.into()), wait: false, ..swap() };
@@ -360,16 +356,22 @@ async fn a_swap_is_refused_where_the_host_lacks_a_right_and_the_plan_tells_that_
     );
     assert_eq!((refused.exit_code(), refused.to_string()), (1, said));
     server.set_access(Box::new(Rights { may_ask: false }));
-    let must = |kind: &str| format!("The host must be allowed to {verbs} {kind}");
+    let must = |kind: &str| format!("The module needs to {verbs} {kind}");
     assert_eq!(
         rights_told().await,
         [
             must("Deployment (apps/v1)"),
             must(account),
-            format!("If it may not, apply the module's role: {command}")
+            format!("If the host may not, apply the module's role: {command}")
         ]
     );
     assert_eq!(swap.swap(&client).await.unwrap(), CommandStatus::Fine);
+    // Another account writes the children: nothing is asked, and the host gets no role for them.
+    server.set_access(Box::new(Rights { may_ask: true }));
+    let target = pintle_core::object::reference(&reconciler(OLD, None, &[]));
+    let patch = json!({"spec": {"serviceAccount": {"namespace": "n", "name": "writer"}}});
+    server.act("test", &Act::Merge { target, subresource: None, patch }).unwrap();
+    assert_eq!(rights_told().await, [must("Deployment (apps/v1)"), must(account)]);
 }
 
 /// Nobody may patch anything.

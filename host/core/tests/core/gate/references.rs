@@ -115,6 +115,11 @@ fn a_child_in_a_wrong_namespace_is_told_alone_though_others_refer_to_it() {
         set(&mut answer, &format!("/children/{index}/object/metadata/namespace"), json!("other"));
         assert_eq!(verdict(None, answer), Err(vec![reasons::NAMESPACE_FORBIDDEN]), "{index}");
     }
+    let mut answer = good();
+    let page =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "page", "namespace": "other"}});
+    set(&mut answer, "/children/-", json!({"id": "page-elsewhere", "object": page}));
+    assert_eq!(verdict(None, answer), Err(vec![reasons::NAMESPACE_FORBIDDEN]), "beside one of the same name");
 }
 
 #[test]

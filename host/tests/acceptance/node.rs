@@ -4,13 +4,24 @@ mod leaders;
 mod load;
 mod systems;
 
-use std::{env, path::Path};
+use std::{env, fs, path::Path};
 
 use anyhow::Context;
+use kit::{Look, eventually, host::or_error};
+use pintle_core::object;
 use pintle_testbed::{Binaries, ControlPlane, NodeBinaries, Options};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::{Arguments, Check, Part, Tally, chart, install, real::Real};
+use crate::{
+    Arguments, Check, Part, Tally, chart, install,
+    real::{Real, is_ready},
+};
+
+/// Where the release is.
+const NAMESPACE: &str = "pintle-system";
+
+/// What selects the Pods of the operator.
+const OPERATOR: &str = "app.kubernetes.io/name=pintle";
 
 /// The images that the node gets. `pintle-next` has the host as `pintle` has it, under another tag: what an upgrade goes to.
 const IMAGES: [&str; 5] = ["hello", "nginx", "resizer", "pintle", "pintle-next"];
@@ -69,4 +80,45 @@ fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
     checks.extend(load::checks(real));
     checks.extend(leaders::checks(plane, real));
     checks
+}
+
+/// The Pods with this label, once there are so many, all of them Ready, and no other that is still ending.
+async fn ready_pods(
+    real: &Real<'_>,
+    namespace: &str,
+    label: &str,
+    count: usize,
+) -> anyhow::Result<Vec<Value>> {
+    eventually(format!("there are {count} Pods with {label}, and they are ready"), async || {
+        or_error(real.kubectl_json(&["get", "pods", "-n", namespace, "-l", label]).map(|list| {
+            let pods = list["items"].as_array().cloned().unwrap_or_default();
+            let stays = |pod: &Value| is_ready(pod) && pod["metadata"]["deletionTimestamp"].is_null();
+            if pods.len() == count && pods.iter().all(stays) {
+                return Look::Reached(pods);
+            }
+            let said = pods.iter().map(|pod| format!("{}: {}", object::name(pod), pod["status"]));
+            Look::NotYet(said.collect::<Vec<_>>().join("\n"))
+        }))
+    })
+    .await
+}
+
+/// The process of the operator or gateway in this Pod, as the machine knows it.
+fn process_of(pod: &Value) -> anyhow::Result<u32> {
+    let uid = object::uid(pod);
+    for entry in fs::read_dir("/proc")? {
+        let path = entry?.path();
+        let number = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
+        let Some(process) = number else { continue };
+        // It may have ended meanwhile.
+        let read = |file: &str| fs::read_to_string(path.join(file)).unwrap_or_default();
+        let command = read("cmdline");
+        // There is also the Pod's own process, and now and then a compiler.
+        let is_server =
+            ["operator", "gateway"].iter().any(|word| command.starts_with(&format!("/pintle\0{word}\0")));
+        if is_server && read("cgroup").contains(uid) {
+            return Ok(process);
+        }
+    }
+    anyhow::bail!("no process of the Pod {} is found", object::name(pod))
 }

@@ -1,7 +1,7 @@
 //! Two Pods of the operator, of which one leads: what becomes of the work when it ends, in whatever way, and when all Pods are replaced. Who
 //! writes when is read in the audit log, whose times are the API server's.
 
-use std::{collections::BTreeMap, fs, process::Command, time::Duration};
+use std::{collections::BTreeMap, process::Command, time::Duration};
 
 use anyhow::{Context, ensure};
 use kit::{
@@ -15,6 +15,7 @@ use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 use xtask::CHART;
 
+use super::{NAMESPACE, OPERATOR, process_of, ready_pods};
 use crate::{
     Check, chart, check,
     leaders::{PASSES, ROOTS, WAITING, all_made_once, comes_back_to_the_lease, make_roots, stood_by, writes},
@@ -71,26 +72,6 @@ const LATE: Duration = Duration::from_secs(15);
 /// How many roots are left until another leads, so that it has something to write.
 const LEFT: usize = 5;
 
-const NAMESPACE: &str = "pintle-system";
-
-const OPERATORS: &str = "app.kubernetes.io/name=pintle,app.kubernetes.io/component=operator";
-
-/// The Pods of the operator, once two are ready and there is no other.
-pub(super) async fn pods(real: &Real<'_>) -> anyhow::Result<Vec<Value>> {
-    eventually("two Pods of the operator are ready, and there is no other", async || {
-        or_error(real.kubectl_json(&["get", "pods", "-n", NAMESPACE, "-l", OPERATORS]).map(|list| {
-            let pods = list["items"].as_array().cloned().unwrap_or_default();
-            let stays = |pod: &&Value| is_ready(pod) && pod["metadata"]["deletionTimestamp"].is_null();
-            let ready = pods.iter().filter(stays).count();
-            match (pods.len(), ready) {
-                (2, 2) => Look::Reached(pods),
-                (all, ready) => Look::NotYet(format!("{ready} of {all} are")),
-            }
-        }))
-    })
-    .await
-}
-
 /// The host in a Pod that holds the Lease, or that has held it.
 struct Leader {
     /// What it is known by in the Lease and in the audit log. A container that is started anew has another one.
@@ -101,7 +82,7 @@ struct Leader {
 impl Leader {
     /// The one that leads now, of two that are ready.
     async fn find(real: &Real<'_>) -> anyhow::Result<Self> {
-        let pods = pods(real).await?;
+        let pods = ready_pods(real, NAMESPACE, OPERATOR, 2).await?;
         eventually("one of the Pods holds the Lease", async || {
             or_error(real.kubectl_json(&["get", "lease", "pintle", "-n", NAMESPACE]).map(|lease| {
                 let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
@@ -161,24 +142,6 @@ impl Leader {
         }
         Ok((before, cut))
     }
-}
-
-/// The process of the operator in this Pod, as the machine knows it.
-pub(super) fn process_of(pod: &Value) -> anyhow::Result<u32> {
-    let uid = object::uid(pod);
-    for entry in fs::read_dir("/proc")? {
-        let path = entry?.path();
-        let number = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
-        let Some(process) = number else { continue };
-        // It may have ended meanwhile.
-        let groups = fs::read_to_string(path.join("cgroup")).unwrap_or_default();
-        let command = fs::read_to_string(path.join("cmdline")).unwrap_or_default();
-        // There is also the Pod's own process, and now and then a compiler.
-        if groups.contains(uid) && command.starts_with("/pintle\0operator\0") {
-            return Ok(process);
-        }
-    }
-    anyhow::bail!("no process of the Pod {} is found", object::name(pod))
 }
 
 /// Nothing passes between a Pod and what is outside of the node, until this is dropped. The kubelet's probes pass.
@@ -266,7 +229,7 @@ async fn hands_over(way: Way, plane: &ControlPlane, real: &Real<'_>) -> anyhow::
     late.retain(|entry| entry.call.resource != "events");
     ensure!(late.is_empty(), "another had taken over, and it wrote: {late:?}");
     ensure!(after(first) <= WITHIN, "{times}");
-    pods(real).await?;
+    ready_pods(real, NAMESPACE, OPERATOR, 2).await?;
     real.delete_namespace(namespace)
 }
 
@@ -305,7 +268,7 @@ async fn upgrade(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
             real.patch(&reference, &json!({"spec": {"image": nginx}})).await?;
             images.insert(root, nginx);
             edit += 1;
-            or_error(real.kubectl_json(&["get", "pods", "-n", NAMESPACE, "-l", OPERATORS]).map(|list| {
+            or_error(real.kubectl_json(&["get", "pods", "-n", NAMESPACE, "-l", OPERATOR]).map(|list| {
                 let pods = list["items"].as_array().into_iter().flatten();
                 let states: Vec<(&Value, bool)> =
                     pods.map(|pod| (&pod["spec"]["containers"][0]["image"], is_ready(pod))).collect();

@@ -16,7 +16,7 @@ use pintle_simulation::scenario::{Backend, CUSTOM_API_VERSION, Mark};
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
-use super::leaders::{pods, process_of};
+use super::{NAMESPACE, OPERATOR, process_of, ready_pods};
 use crate::{
     Check, audit, check,
     real::{Real, condition, deployment, image_of, is_ready, reconciler, web_server},
@@ -37,7 +37,7 @@ const AT_ONCE: usize = 8;
 /// Each Pod of the operator, how often its container was started anew, and how many processes in its control group the kernel has killed for
 /// want of memory: a compiler that ends like that changes nothing in the Pod's status.
 async fn lives(real: &Real<'_>) -> anyhow::Result<Vec<(String, Value, u64)>> {
-    let pods = pods(real).await?;
+    let pods = ready_pods(real, NAMESPACE, OPERATOR, 2).await?;
     let life = |pod: &Value| {
         let restarts = pod["status"]["containerStatuses"][0]["restartCount"].clone();
         anyhow::Ok((object::name(pod).to_owned(), restarts, kills_beside(process_of(pod)?)?))
@@ -100,7 +100,7 @@ async fn roots_fit(real: &Real<'_>) -> anyhow::Result<()> {
     let ready = began.elapsed().as_secs_f32();
     println!("        {ROOTS} roots were applied in {applied:.1} s, and all ready after {ready:.1} s");
     let settled = real.mark();
-    for pod in pods(real).await? {
+    for pod in ready_pods(real, NAMESPACE, OPERATOR, 2).await? {
         let name = object::name(&pod);
         let (bytes, peak) = (working_set(real, name, settled).await?, peak_bytes(process_of(&pod)?)?);
         println!("        {name}: working set {} MiB, peak of its process {} MiB", bytes >> 20, peak >> 20);

@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::{IpAddr, SocketAddr, TcpStream},
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -19,14 +19,13 @@ use pintle_testbed::ControlPlane;
 use pintle_wit::names::ANNOTATION_SUSPEND;
 use serde_json::{Value, json};
 
+use super::{NAMESPACE, OPERATOR, process_of, ready_pods};
 use crate::{
     Check, check,
     commands::Case,
     real::{Real, is_ready},
     repository,
 };
-
-const NAMESPACE: &str = "pintle-system";
 
 /// The two Deployments. Each has a ServiceAccount of its own name, and so has the label `app.kubernetes.io/name` of its Pods.
 const PROGRAMS: [&str; 2] = ["pintle", "pintle-gateway"];
@@ -102,8 +101,8 @@ pub(super) fn make_certificate(plane: &ControlPlane) -> anyhow::Result<()> {
 async fn they_run_restricted(real: &Real<'_>) -> anyhow::Result<()> {
     let mut names = Vec::new();
     for program in PROGRAMS {
-        for pod in ready_pods(real, NAMESPACE, &of_program(program), 2).await? {
-            let name = name(&pod).to_owned();
+        for pod in ready_pods(real, NAMESPACE, &format!("app.kubernetes.io/name={program}"), 2).await? {
+            let name = object::name(&pod).to_owned();
             runs_restricted(program, &pod).with_context(|| name.clone())?;
             names.push(name);
         }
@@ -123,7 +122,7 @@ fn runs_restricted(program: &str, pod: &Value) -> anyhow::Result<()> {
     ensure!(account == program, "its account is {account}");
     let restarts = &pod["status"]["containerStatuses"][0]["restartCount"];
     ensure!(restarts == 0, "it was restarted {restarts} times");
-    let process = process(pod)?;
+    let process = PathBuf::from(format!("/proc/{}", process_of(pod)?));
     let status = fs::read_to_string(process.join("status"))?;
     for wanted in RESTRICTED {
         ensure!(status.lines().any(|line| line == wanted), "not {wanted:?}: {status}");
@@ -323,8 +322,8 @@ async fn pods_show_the_new_message(real: &Real<'_>) -> anyhow::Result<()> {
 
 async fn they_can_be_looked_into(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
     for program in PROGRAMS {
-        for pod in ready_pods(real, NAMESPACE, &of_program(program), 2).await? {
-            let name = name(&pod);
+        for pod in ready_pods(real, NAMESPACE, &format!("app.kubernetes.io/name={program}"), 2).await? {
+            let name = object::name(&pod);
             let logged = real.kubectl(&["logs", "--namespace", NAMESPACE, name], None)?;
             ensure!(!logged.is_empty(), "{name} has logged nothing");
             for line in logged.lines() {
@@ -343,8 +342,8 @@ async fn they_can_be_looked_into(plane: &ControlPlane, real: &Real<'_>) -> anyho
         }
     }
     // As docs/operators.md says, with the image that is on this node in the place of one with a shell.
-    let pods = ready_pods(real, NAMESPACE, &of_program("pintle"), 2).await?;
-    let name = name(pods.first().context("two Pods")?);
+    let pods = ready_pods(real, NAMESPACE, OPERATOR, 2).await?;
+    let name = object::name(pods.first().context("two Pods")?);
     let debug = ["debug", name, "--image=registry.test/hello:1", "--target=pintle", "--profile=restricted"];
     real.kubectl(&[&debug[..], &["--quiet", "--namespace", NAMESPACE]].concat(), None)?;
     eventually(format!("a container beside that of {name} runs"), async || {
@@ -370,9 +369,9 @@ async fn policies_fit_the_ports(real: &Real<'_>) -> anyhow::Result<()> {
     let policies = real.kubectl_json(&["get", "networkpolicies", "--namespace", NAMESPACE])?;
     let network = real.kubectl_json(&["get", "services,endpointslices", "--all-namespaces"])?;
     for program in PROGRAMS {
-        for pod in ready_pods(real, NAMESPACE, &of_program(program), 2).await? {
-            let name = name(&pod);
-            let Sockets { listens, asks } = sockets(&process(&pod)?)?;
+        for pod in ready_pods(real, NAMESPACE, &format!("app.kubernetes.io/name={program}"), 2).await? {
+            let name = object::name(&pod);
+            let Sockets { listens, asks } = sockets(process_of(&pod)?)?;
             let inward = allowed(&policies, &pod, "ingress");
             ensure!(listens == inward, "{name} listens at {listens:?}, and the policies let in {inward:?}");
             let outward = allowed(&policies, &pod, "egress");
@@ -384,11 +383,11 @@ async fn policies_fit_the_ports(real: &Real<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn sockets(process: &Path) -> anyhow::Result<Sockets> {
+fn sockets(process: u32) -> anyhow::Result<Sockets> {
     let mut all = Vec::new();
     for file in ["net/tcp", "net/tcp6"] {
         // A kernel without IPv6 has one of the two.
-        let table = fs::read_to_string(process.join(file)).unwrap_or_default();
+        let table = fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default();
         for line in table.lines().skip(1) {
             let fields: Vec<&str> = line.split_whitespace().collect();
             let [_, local, remote, state, ..] = fields.as_slice() else { bail!("no socket: {line}") };
@@ -456,50 +455,11 @@ fn allowed(policies: &Value, pod: &Value, direction: &str) -> BTreeSet<u16> {
     numbers(ports.filter(|port| port["protocol"] == "TCP")).collect()
 }
 
-/// The Pods of Pintle: what selects those of one of [`PROGRAMS`].
-fn of_program(program: &str) -> String {
-    format!("app.kubernetes.io/name={program}")
-}
-
 /// The Pods with this label that are not on their way out.
 fn pods(real: &Real<'_>, namespace: &str, label: &str) -> anyhow::Result<Vec<Value>> {
     let list = real.kubectl_json(&["get", "pods", "--namespace", namespace, "--selector", label])?;
     let pods = list["items"].as_array().cloned().unwrap_or_default().into_iter();
     Ok(pods.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).collect())
-}
-
-/// The same, once there are so many and all of them are Ready.
-async fn ready_pods(
-    real: &Real<'_>,
-    namespace: &str,
-    label: &str,
-    count: usize,
-) -> anyhow::Result<Vec<Value>> {
-    eventually(format!("{count} Pods with {label} are Ready"), async || {
-        let pods = pods(real, namespace, label)?;
-        if pods.len() == count && pods.iter().all(is_ready) {
-            return Ok(Look::Reached(pods));
-        }
-        let said = pods.iter().map(|pod| format!("{}: {}", name(pod), pod["status"]));
-        Ok(Look::NotYet(said.collect::<Vec<_>>().join("\n")))
-    })
-    .await
-}
-
-fn name(object: &Value) -> &str {
-    object["metadata"]["name"].as_str().unwrap_or_default()
-}
-
-/// The folder of the process of Pintle in a Pod: that in the Pod's cgroup which is called so.
-fn process(pod: &Value) -> anyhow::Result<PathBuf> {
-    let uid = pod["metadata"]["uid"].as_str().context("a Pod without a UID")?;
-    let mut folders = fs::read_dir("/proc")?.filter_map(|entry| Some(entry.ok()?.path()));
-    let found = folders.find(|folder| {
-        // What is not of a process has no such file, and neither has one that has ended.
-        let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
-        read("comm").trim() == "pintle" && read("cgroup").contains(uid)
-    });
-    found.context("no process of Pintle is in its cgroup")
 }
 
 /// Where the machine reaches a Service.

@@ -369,7 +369,7 @@ async fn a_swap_is_refused_where_the_host_lacks_a_right_and_the_plan_tells_that_
     // Another account writes the children: nothing is asked, and the host gets no role for them.
     server.set_access(Box::new(Rights { may_ask: true }));
     let target = pintle_core::object::reference(&reconciler(OLD, None, &[]));
-    let patch = json!({"spec": {"serviceAccount": {"fromRoot": "spec.account"}}});
+    let patch = json!({"spec": {"serviceAccount": {"namespace": "n", "name": "writer"}}});
     server.act("test", &Act::Merge { target, subresource: None, patch }).unwrap();
     assert_eq!(rights_told().await, [must("Deployment (apps/v1)"), must(account)]);
 }

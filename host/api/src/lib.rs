@@ -282,7 +282,7 @@ pub enum RolloutStrategy {
 /// A ServiceAccount: by namespace and name, or by a field of the root.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("has(self.fromRoot) ? !has(self.namespace) && !has(self.name) : has(self.namespace) && has(self.name)")
+#[x_kube(validation = Rule::new("has(self.fromRoot) ? !has(self.__namespace__) && !has(self.name) : has(self.__namespace__) && has(self.name)")
     .message("a service account is named by namespace and name, or by fromRoot"))]
 pub struct ServiceAccountRef {
     /// Its namespace.

@@ -7,7 +7,7 @@ use kube_cel::cel::{
 };
 use serde_json::Value;
 
-use super::{cost::entry_parts, rules::escaped};
+use super::{cost::entry_parts, rules::names};
 use crate::nearest::did_you_mean;
 
 /// Fields that every resource has, embedded ones too, although their schema need not declare them.
@@ -137,7 +137,7 @@ fn field<'a>(schema: &'a Value, name: &str) -> Result<Option<&'a Value>, String>
     let Some(fields) = schema["properties"].as_object().filter(|fields| !fields.is_empty()) else {
         return Ok(member(schema));
     };
-    match fields.iter().find(|(known, _)| escaped(known) == name) {
+    match fields.iter().find(|(known, _)| names(known).iter().any(|known| known == name)) {
         Some((_, within)) if is_seen(within) => Ok(Some(within)),
         Some(_) => Err(format!("undefined field '{name}': a rule does not see free-form fields")),
         None if OF_RESOURCES.contains(&name) => Ok(None),
@@ -178,6 +178,7 @@ mod tests {
         for (rule, expected) in [
             ("self.replicas != 3 && self.replicas >= oldSelf.replicas", ""),
             ("self.__namespace__ == 'a' || has(self.metadata.labels)", ""),
+            ("has(self.namespace) && self.namespace == self.__namespace__", ""),
             ("self.containers.all(c, c.image != '') && self.containers[0].image == 'a'", ""),
             ("self.byName['a'].image == 'b' && self.byName.a.image == 'b'", ""),
             ("self.byName.all(name, self.byName[name].image.startsWith(name))", ""),

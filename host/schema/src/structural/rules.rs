@@ -187,7 +187,7 @@ fn violation(rule: &Rule, told: &str, value: &Value, path: &str) -> Cause {
     }
 }
 
-/// A value as rules see it: numbers are of the schema's type, and the names of declared fields are escaped.
+/// A value as rules see it: numbers are of the schema's type, and declared fields have the names that rules write.
 fn cel(node: &Node, value: &Value) -> Cel {
     let is_double = node.words.type_name.as_deref() == Some("number") && !node.words.int_or_string;
     match value {
@@ -196,9 +196,11 @@ fn cel(node: &Node, value: &Value) -> Cel {
             let item = |item| node.items.as_ref().map_or_else(|| plain(item), |node| cel(node, item));
             Cel::List(Arc::new(items.iter().map(item).collect()))
         }
-        Value::Object(fields) => map(fields.iter().map(|(name, value)| match node.properties.get(name) {
-            Some(node) => (escaped(name), cel(node, value)),
-            None => (name.clone(), node.field(name).map_or_else(|| plain(value), |node| cel(node, value))),
+        Value::Object(fields) => map(fields.iter().flat_map(|(name, value)| {
+            let is_declared = node.properties.contains_key(name);
+            let keys = if is_declared { names(name) } else { vec![name.clone()] };
+            let value = node.field(name).map_or_else(|| plain(value), |node| cel(node, value));
+            keys.into_iter().map(move |key| (key, value.clone()))
         })),
         other => plain(other),
     }
@@ -225,7 +227,7 @@ fn map(fields: impl Iterator<Item = (String, Cel)>) -> Cel {
     Cel::Map(objects::Map { map: Arc::new(map) })
 }
 
-/// Words of CEL that cannot be the name of a field.
+/// Words of CEL that cannot be the name of a variable.
 const RESERVED: [&str; 21] = [
     "as",
     "break",
@@ -250,13 +252,16 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// The name of a field as rules write it.
-pub(super) fn escaped(name: &str) -> String {
-    if RESERVED.contains(&name) {
-        return format!("__{name}__");
+/// The names of a declared field as rules write them: escaped and, of a word of CEL, also the word, as since Kubernetes 1.32. The parser
+/// takes any word after a dot but `true`, `false`, `null` and `in`.
+pub(super) fn names(field: &str) -> Vec<String> {
+    if RESERVED.contains(&field) {
+        return vec![format!("__{field}__"), field.to_owned()];
     }
-    name.replace("__", "__underscores__")
+    let escaped = field
+        .replace("__", "__underscores__")
         .replace('.', "__dot__")
         .replace('-', "__dash__")
-        .replace('/', "__slash__")
+        .replace('/', "__slash__");
+    vec![escaped]
 }

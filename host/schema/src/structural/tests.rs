@@ -360,6 +360,23 @@ fn a_rule_that_has_no_result_is_an_error_of_the_object() {
 }
 
 #[test]
+fn a_rule_reads_a_field_that_is_named_by_a_word_of_cel_by_this_word_or_escaped() {
+    let words = "as break const continue else for function if import let loop namespace package return var void while";
+    for word in words.split(' ') {
+        let rule = "has(self.WORD) && has(self.__WORD__) && self.WORD == 'x' && self.__WORD__ == 'x'";
+        let rule = rule.replace("WORD", word);
+        let structural = compile(json!({"type": "object", "properties": {word: {"type": "string"}},
+            "x-kubernetes-validations": [{"rule": rule, "message": "both"}]}));
+        assert_eq!(told(&structural, json!({word: "x"}), None), Vec::<String>::new(), "{word}");
+        assert_eq!(
+            told(&structural, json!({}), None),
+            ["FieldValueInvalid spec: Invalid value: both"],
+            "{word}"
+        );
+    }
+}
+
+#[test]
 fn a_rule_that_would_cost_too_much_is_not_evaluated() {
     let structural = compile(
         json!({"type": "object", "properties": {"list": {"type": "array", "items": {"type": "integer"},

@@ -9,15 +9,6 @@ use super::{
     *,
 };
 
-/// What is removed from a cluster where nothing is installed in the namespace `default` but the host's Deployment.
-async fn uninstall(client: &Client, force: bool, keep_install: bool) -> Result<CommandStatus, Problem> {
-    let (namespace, connect) = ("default".into(), Connect::default());
-    let timeout = Duration::ZERO;
-    Uninstall { namespace, crds: false, keep_install, force, dry_run: false, yes: true, timeout, connect }
-        .uninstall(client)
-        .await
-}
-
 /// A Module and a Reconciler, and what deploy/install.yaml has.
 fn installed() -> [Vec<Target>; 5] {
     let [host, _] = installation(NAMESPACE).unwrap();
@@ -217,14 +208,10 @@ async fn what_would_wait_for_a_host_is_not_deleted_where_none_leads() {
     let [.., reconcilers, modules, _] = installed();
     let plan = Plan::of(&[], [vec![], vec![], reconcilers, modules, vec![]], false);
     let (server, client) = cluster(&[module("web-0.1.0", None), held.clone()]);
-    let refused = uninstall(&client, false, false).await.unwrap_err().to_string();
+    let refused = refuse_to_wait(&client, "default", &plan).await.unwrap_err().to_string();
     let said = "error: reconciler.pintle.dev/r would wait for a host, and none leads in namespace default: \
                 nothing was deleted\n";
     assert!(refused.starts_with(said), "{refused}");
-    let left = || server.object(&object::reference(&held)).unwrap();
-    assert_eq!(left()["metadata"]["deletionTimestamp"], Value::Null);
-    uninstall(&client, true, false).await.unwrap_err();
-    assert_ne!(left()["metadata"]["deletionTimestamp"], Value::Null, "--force does not ask who leads");
     let now = format!("{:.6}", pintle_runtime::clock::now());
     let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": {"name": "pintle", "namespace": "default"},
@@ -246,13 +233,9 @@ async fn what_helm_has_installed_is_left_to_helm() {
             "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": {"metadata": {"labels": {"app": "x"}},
                 "spec": {"containers": [{"name": "main", "image": "x"}]}}}})
     };
-    let of_helm = deployment(json!({"app.kubernetes.io/managed-by": "Helm"}));
-    let (server, client) = cluster(&[of_helm.clone(), module("web-0.1.0", None)]);
-    let refused = uninstall(&client, false, false).await.unwrap_err().to_string();
+    let (_server, client) = cluster(&[deployment(json!({"app.kubernetes.io/managed-by": "Helm"}))]);
+    let refused = refuse_release(&client, "default").await.unwrap_err().to_string();
     assert!(refused.contains("hint: run: helm uninstall engine --namespace default; or"), "{refused}");
-    uninstall(&client, false, true).await.unwrap();
-    let is_left = |object: &Value| server.object(&object::reference(object)).is_some();
-    assert_eq!([&of_helm, &module("web-0.1.0", None)].map(is_left), [true, false]);
     let (_server, client) = cluster(&[deployment(json!({"app.kubernetes.io/component": "operator"}))]);
     refuse_release(&client, "default").await.unwrap();
 }

@@ -78,6 +78,11 @@ impl Reconciler {
         format!("pintle rbac {}{deletions} | kubectl apply -f -", modules.join(" "))
     }
 
+    /// What helps where the host lacks a right that the guest needs. Messages of the host end with it, and `pintle status` knows it by that.
+    pub fn role_hint(&self) -> String {
+        format!("apply the guest's role: {}", self.role_command(None))
+    }
+
     /// The Modules of its history, to which it may be swapped back.
     pub fn modules_before(&self) -> impl Iterator<Item = &str> {
         self.status.iter().flat_map(|status| &status.history).map(|before| before.module.as_str())

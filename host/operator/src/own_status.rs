@@ -21,11 +21,6 @@ use super::{
 /// The steps that a module takes, in order. Each is a condition.
 const STEPS: [&str; 3] = [reasons::FETCHED, reasons::VERIFIED, reasons::COMPILED];
 
-/// What helps where the host lacks a right that the guest of this Reconciler needs: a command to paste.
-fn apply_the_role(object: &api::Reconciler) -> String {
-    format!("apply the guest's role: {}", object.role_command(None))
-}
-
 /// The status of a Module. `users` are the Reconcilers and Views that use it, each with the places of its history that have it, if nothing
 /// else does.
 pub(crate) fn of_module(
@@ -224,7 +219,7 @@ pub(crate) fn of_reconciler(
                     "; apply the namespace's role: kubectl apply -n {namespace} -f deploy/namespace/secrets.yaml"
                 )
             }
-            None => format!("; {}", apply_the_role(object)),
+            None => format!("; {}", object.role_hint()),
         };
         wait(reasons::WATCH_FAILING, format!("{watch} cannot be watched: {error}{hint}"));
     }
@@ -311,7 +306,7 @@ fn roots_ready(object: &api::Reconciler, roots: RootCounts, failures: &Failures)
     let more = (failing as usize).saturating_sub(named.len());
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let hint = if reasons.iter().any(|(reason, _)| **reason == *reasons::FORBIDDEN) {
-        format!("; {}", apply_the_role(object))
+        format!("; {}", object.role_hint())
     } else {
         String::new()
     };

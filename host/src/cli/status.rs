@@ -97,7 +97,7 @@ async fn look<'a>(client: &Client, namespace: &'a str) -> Result<Screen<'a>, Pro
     screen.add_host(lease(client, namespace).await?, clock::now());
     for object in live::list::<Reconciler>(client).await? {
         let name = object.name_any();
-        let role = Some(format!("apply the guest's role: {}", object.role_command(None)));
+        let role = Some(object.role_hint());
         let status = object.status.unwrap_or_default();
         let failing = status.active.and_then(|active| active.roots).map_or(0, |roots| roots.newly_failing);
         let undo = (failing > 0 && !status.history.is_empty()).then(|| {

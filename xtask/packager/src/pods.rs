@@ -15,8 +15,8 @@ use crate::{
 
 const HELLO: [&str; 1] = ["registry.test/hello:1"];
 
-/// What the samples and the demo ask for. It is the nginx of this machine, whichever version that is.
-const NGINX: [&str; 2] = ["nginx:1.23.0", "nginx:1.23.1"];
+/// What the samples, the demo and a guest of `pintle new` ask for. It is the nginx of this machine, whichever version that is.
+const NGINX: [&str; 3] = ["nginx:1.23.0", "nginx:1.23.1", "nginx:1.29-alpine"];
 
 /// What a Darkroom asks for: that of the sample, and one that says no version.
 const RESIZER: [&str; 2] = ["gojektech/darkroom:v0.1.0", "gojektech/darkroom:v0.4.0"];

@@ -35,7 +35,7 @@ pub(crate) fn write(folder: &Path) -> Result<()> {
 fn program(name: &str, names: &[&str]) -> Result<Image> {
     let folder = tempfile::tempdir()?;
     let program = folder.path().join(name);
-    compile(&root().join(format!("testbed/node/{name}.rs")), &program)?;
+    compile(&root().join(format!("testbed/tests/pods/{name}.rs")), &program)?;
     let files = [Entry::program(name, fs::read(program)?)];
     // It does not listen to any signal, so no other would end it.
     let run = json!({
@@ -55,7 +55,7 @@ fn nginx() -> Result<Image> {
     let mut files =
         libraries.chain([SERVER]).map(|path| packed(path, Entry::program)).collect::<Result<Vec<_>>>()?;
     files.push(packed("/etc/nginx/mime.types", Entry::file)?);
-    let config = fs::read(root().join("testbed/node/nginx.conf"))?;
+    let config = fs::read(root().join("testbed/tests/pods/nginx.conf"))?;
     files.extend([
         Entry::file("etc/group", "root:x:0:\nnobody:x:65534:\n"),
         Entry::file("etc/nginx/nginx.conf", config),

@@ -1,11 +1,11 @@
 # The box of a node: the first process in namespaces of its own. Its argument is the folder of the instance. node.sh starts it.
 set -eu
 folder=$1
-# What runs in the background would not get it otherwise.
+# bash gives a background job /dev/null as its input, so the pipe gets a number of its own.
 exec 3<&0 </dev/null
 cd /
 
-# On the disk of the machine, only this folder can be written to.
+# Of the file system of /, only this folder can be written to. What is mounted below it, as /tmp or /home may be, stays as it is.
 mount --bind "$folder" "$folder"
 mount -o remount,bind,ro /
 for place in /run /var/lib /var/log; do
@@ -29,15 +29,15 @@ run() {
 }
 trap 'tail -n 4 "$folder"/logs/{containerd,kubelet,kube-proxy}.log' EXIT
 
-# It ends with the pipe.
-read -r _ <&3 &
+# It ends with the pipe. That is no failure, though it is one of read.
+read -r _ <&3 || true &
 run containerd --config "$folder/containerd.toml"
 until ctr --address "$folder/containerd.sock" version >/dev/null 2>&1; do
   # If one of the two has ended, this ends.
   [ "$(jobs -r | wc -l)" -eq 2 ]
   sleep 0.1
 done
-run kubelet --config "$folder/kubelet.yaml" --kubeconfig "$folder/kubelet.kubeconfig" --root-dir "$folder/kubelet" --node-ip 10.199.0.2
+run kubelet --config "$folder/kubelet.yaml" --kubeconfig "$folder/kubelet.kubeconfig" --root-dir "$folder/kubelet" --node-ip NODE-ADDRESS
 run kube-proxy --config "$folder/kube-proxy.yaml"
 # Whichever ends first, ends the box.
 wait -n

@@ -12,12 +12,15 @@ export PATH=$3:$PATH:/usr/sbin:/sbin
 # Addresses, routes and cgroups have the same names each time, so there is one node at a time. Whoever has the lock may clean up behind an
 # earlier one. A lock on a folder that is there anyway leaves no file.
 exec 9</sys/fs/cgroup
-flock --nonblock 9 || { echo 'another node runs on this machine; waiting for its end' && flock 9; }
+flock --nonblock 9 || touch "$folder/queue"
+until flock --timeout 1 9; do
+  # More than 128 says that nothing came in time, and 1 that the pipe has ended.
+  read -rt 0.1 _ || [ $? -gt 128 ] || exit
+done
 
-# Version 1 has a hierarchy of each controller.
-tops=(/sys/fs/cgroup/*/)
-[ "$(stat -fc %T /sys/fs/cgroup)" != cgroup2fs ] || tops=(/sys/fs/cgroup/)
-groups=("${tops[@]/%/pintle-node}")
+# A hierarchy of each controller.
+hierarchies=(/sys/fs/cgroup/*/)
+groups=("${hierarchies[@]/%/pintle-node}")
 
 on_machine() {
   nsenter --net --target "$machine" ip "$@"
@@ -26,35 +29,42 @@ on_machine() {
 clean() {
   # The kernel does so, too, but later.
   on_machine link delete pintle-node 2>/dev/null || true
-  for group in "${groups[@]}"; do
-    # What was in there may need a moment to end.
-    for _ in {1..100}; do
-      [ -d "$group" ] || break
-      find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || sleep 0.1
+  # What was in the groups may need a moment to end. Whoever stops the node waits for 30 seconds.
+  local end=$((SECONDS + 10)) group rest
+  while true; do
+    rest=()
+    for group in "${groups[@]}"; do
+      [ ! -d "$group" ] || find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || rest+=("$group")
     done
+    [ ${#rest[@]} -gt 0 ] || return 0
+    [ $SECONDS -lt $end ] || break
+    sleep 0.1
   done
+  echo "cannot be removed: ${rest[*]}"
+  return 1
 }
 clean
-trap clean EXIT
+trap 'clean || exit 1' EXIT
 
 mkdir -p "${groups[@]}"
 if [ -d /sys/fs/cgroup/cpuset ]; then
   # A new one has neither, and then no process can be in it.
-  for has in cpuset.cpus cpuset.mems; do
-    cat "/sys/fs/cgroup/cpuset/$has" >"/sys/fs/cgroup/cpuset/pintle-node/$has"
+  for file in cpuset.cpus cpuset.mems; do
+    cat "/sys/fs/cgroup/cpuset/$file" >"/sys/fs/cgroup/cpuset/pintle-node/$file"
   done
 fi
 
-# The machine reaches the node at 10.199.0.2, and by that its Pods and Services; the node reaches the API server at 10.199.0.1.
+# The machine reaches the node at its address, and by that its Pods and Services; the node reaches the API server at the machine's.
 ip link set lo up
 ip link add eth0 type veth peer name pintle-node netns "$machine"
-ip address add 10.199.0.2/30 dev eth0
+ip address add NODE-ADDRESS/30 dev eth0
 ip link set eth0 up
-ip route add default via 10.199.0.1
-on_machine address add 10.199.0.1/30 dev pintle-node
+ip route add default via MACHINE-ADDRESS
+on_machine address add MACHINE-ADDRESS/30 dev pintle-node
 on_machine link set pintle-node up
-on_machine route add 10.244.0.0/24 via 10.199.0.2
-on_machine route add 10.96.0.0/16 via 10.199.0.2
+on_machine route add 10.244.0.0/24 via NODE-ADDRESS
+on_machine route add 10.96.0.0/16 via NODE-ADDRESS
+touch "$folder/network"
 # Of the node alone, as its host name is.
 echo 1 >/proc/sys/net/ipv4/ip_forward
 echo node-0 >/proc/sys/kernel/hostname

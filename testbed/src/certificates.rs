@@ -36,17 +36,22 @@ const API_SERVER: [&str; 7] = [
 
 /// Makes the folder with all files. Instances share nothing, so that a component which reaches a port of another instance by mistake is
 /// refused there.
-pub(crate) fn write(folder: &Path) -> Result<()> {
+pub(crate) fn write(folder: &Path, with_node: bool) -> Result<()> {
     fs::create_dir(folder)?;
     let cluster = authority(folder, "cluster-ca")?;
     sign(folder, &cluster, "kube-apiserver", ("kube-apiserver", None), &API_SERVER)?;
-    for (file, user, group) in CLIENTS.into_iter().chain(NODE_CLIENTS) {
+    for (file, user, group) in CLIENTS {
         sign(folder, &cluster, file, (user, group), &[])?;
     }
-    sign(folder, &cluster, "kubelet-server", ("kubelet", None), &[node::ADDRESS])?;
-    // As which the API server asks kubelet for logs.
-    let asks = ("kube-apiserver-kubelet-client", Some("system:masters"));
-    sign(folder, &cluster, "kubelet-client", asks, &[])?;
+    if with_node {
+        for (file, user, group) in NODE_CLIENTS {
+            sign(folder, &cluster, file, (user, group), &[])?;
+        }
+        sign(folder, &cluster, "kubelet-server", ("kubelet", None), &[node::NODE_ADDRESS])?;
+        // As which the API server asks kubelet for logs.
+        let user = ("kube-apiserver-kubelet-client", Some("system:masters"));
+        sign(folder, &cluster, "kubelet-client", user, &[])?;
+    }
     // Its only client trusts no other etcd, so two instances cannot use one store by mistake, even if one gets the port that the other has
     // just chosen.
     let etcd = authority(folder, "etcd-ca")?;

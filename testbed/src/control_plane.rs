@@ -25,8 +25,9 @@ pub struct Options {
     /// With 0 there is no kwok.
     pub nodes: usize,
     /// A node that runs Pods, `node-0`, which is then the only one. It needs root on Linux, runc and nft, and what else `node/needs.sh`
-    /// looks for. There is one at a time on a machine, and the next one waits. The machine reaches its Pods and Services. Its images are
-    /// those that [`ControlPlane::load_image`] gives it; it must have `registry.test/hello:1` before its first Pod.
+    /// looks for. There is one at a time on a machine: the next one waits until it has ended, as long as that takes, and a line on stderr
+    /// says so. The machine reaches its Pods and Services. Its images are those that [`ControlPlane::load_image`] gives it; it must have
+    /// `registry.test/hello:1` before its first Pod.
     pub node: Option<NodeBinaries>,
     /// Whether kube-controller-manager and kube-scheduler run. Without them nothing is garbage-collected, no Deployment gets Pods and no
     /// namespace gets its default ServiceAccount, but the start is faster and only the caller writes.
@@ -80,6 +81,22 @@ impl ControlPlane {
                 outcome => return outcome,
             }
         }
+    }
+
+    /// Finds or builds the programs, and starts a control plane whose only node runs Pods, and has the images of these names: the archives
+    /// `NAME.tar` in a folder. Meanwhile `progress` gets a line now and then.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::start`] and [`ControlPlane::load_image`], and when a program cannot be built.
+    pub fn start_with_node(images: &Path, names: &[&str], progress: &mut dyn FnMut(&str)) -> Result<Self> {
+        let node = Some(NodeBinaries::locate_or_build(progress)?);
+        let binaries = Binaries::locate_or_build(progress)?;
+        progress("starting a control plane, and a node with containerd, kubelet and kube-proxy");
+        let plane = Self::start(&binaries, &Options { node, ..Options::default() })?;
+        for name in names {
+            plane.load_image(&images.join(format!("{name}.tar")))?;
+        }
+        Ok(plane)
     }
 
     /// Uses the cluster of a kubeconfig's current context. Only the user may choose it: see [`Source::from_env`](crate::Source::from_env).
@@ -174,10 +191,7 @@ impl ControlPlane {
     /// When there is no such node, or the program fails; the error is its error output.
     pub fn in_node(&self, program: &str, words: &[&str]) -> Result<String> {
         let node = self.processes.as_ref().and_then(|processes| processes.id(node::NAME));
-        let node = node.context("this control plane has no node that runs Pods")?.to_string();
-        let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-        let mut nsenter = Command::new("nsenter");
-        output(nsenter.args(["--net", "--target", &node, program]).args(words).env("PATH", path), None)
+        node::in_network(node.context("this control plane has no node that runs Pods")?, program, words)
     }
 
     /// Starts a program that works on this control plane and ends with it. All that it prints is added to the log of this name, among those of
@@ -214,7 +228,8 @@ impl ControlPlane {
     /// so, which is no error: a busy machine makes that happen. Dropping does the same, but cannot report errors.
     ///
     /// # Errors
-    /// When a component had exited before. All components have ended in any case.
+    /// When a component had exited before, or a node that runs Pods was killed or could not clean up; what is left of it, the next one
+    /// removes. All components have ended in any case.
     pub fn stop(mut self) -> Result<()> {
         self.end()
     }
@@ -255,7 +270,8 @@ pub fn output(command: &mut Command, stdin: Option<&str>) -> Result<String> {
 
 /// Whether another process had a port. Then another start with other ports may succeed.
 fn port_was_taken(error: &anyhow::Error) -> bool {
-    format!("{error:#}").contains("address already in use")
+    // The components write it so, and this process with a capital letter.
+    format!("{error:#}").to_lowercase().contains("address already in use")
 }
 
 /// The folder of an instance, with one for logs. Only its owner can read it, because it has private keys.

@@ -46,6 +46,7 @@ mod source;
 pub use binaries::{Binaries, NodeBinaries, helm};
 pub use chart::{chart_digest, chart_files};
 pub use control_plane::{ControlPlane, Options, output};
+pub use node::NODE_ADDRESS;
 pub use patience::{Look, Patience, count_failed_wait, eventually};
 pub use processes::{Ended, Server, Signal};
 pub use relay::Relay;

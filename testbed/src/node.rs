@@ -1,16 +1,18 @@
 //! A node that runs Pods: the released containerd, runc, kubelet and kube-proxy, in namespaces and cgroups of their own. The files are in
 //! `node/`: `needs.sh` says what a machine needs for it, `node.sh` makes the cgroups and the network and removes them, `box.sh` does the
-//! rest. It works on a machine with cgroups of version 1; with version 2, nobody has tried it yet.
+//! rest. It needs cgroups of version 1: with version 2, nobody has tried it yet.
 
+use std::env;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
 use crate::control_plane::output;
-use crate::patience::Look;
 use crate::processes::Processes;
 use crate::{NodeBinaries, Relay};
 
@@ -20,12 +22,12 @@ pub(crate) const NAME: &str = "node";
 /// The address of the machine on the link to the node, where Pods reach the API server.
 pub(crate) const MACHINE: &str = "10.199.0.1";
 
-/// The address of the node on that link.
-pub(crate) const ADDRESS: &str = "10.199.0.2";
+/// The address of a node that runs Pods, at which this machine reaches the ports of its Services.
+pub const NODE_ADDRESS: &str = "10.199.0.2";
 
 /// What the API server is told besides. Of a flag that is there twice, the last one counts.
 pub(crate) const API_SERVER: &[&str] = &[
-    "--advertise-address=10.199.0.1",
+    "--advertise-address=MACHINE-ADDRESS",
     "--endpoint-reconciler-type=lease",
     "--kubelet-certificate-authority=FOLDER/pki/cluster-ca.crt",
     "--kubelet-client-certificate=FOLDER/pki/kubelet-client.crt",
@@ -53,7 +55,8 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts a node of the API server at this port, or waits until another node of this machine has ended. It is not Ready yet.
+    /// Starts a node of the API server at this port. Waits until another node of this machine has ended, as long as that takes. It is not
+    /// Ready yet.
     pub(crate) fn start(
         processes: &mut Processes,
         binaries: &NodeBinaries,
@@ -65,6 +68,7 @@ impl Node {
         let directory = Path::new(folder);
         fs::create_dir(directory.join("cni"))?;
         for (file, text) in FILES {
+            let text = text.replace("MACHINE-ADDRESS", MACHINE).replace("NODE-ADDRESS", NODE_ADDRESS);
             fs::write(directory.join(file), text.replace("FOLDER", folder).replace("TOOLS", tools))?;
         }
         let (script, machine) = (format!("{folder}/node.sh"), process::id().to_string());
@@ -73,11 +77,25 @@ impl Node {
             ["--mount", "--net", "--ipc", "--uts", "bash", &script, folder, &machine, &programs];
         processes.start_with_pipe(NAME, Path::new("unshare"), &words.map(str::to_owned))?;
 
+        // The script writes the first if another node runs, and the second when the link is there. Until then, the address of the machine
+        // is that of another node.
+        let [queue, network] = ["queue", "network"].map(|file| directory.join(file));
+        let mut is_told = false;
+        while !network.exists() {
+            processes.check()?;
+            if !is_told && queue.exists() {
+                eprintln!("another node runs on this machine; waiting until it has ended");
+                is_told = true;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
         let address = SocketAddr::new(MACHINE.parse()?, api_server);
-        let server = (Ipv4Addr::LOCALHOST, api_server).into();
-        let relay = processes.wait_until(NAME, "the machine has its address on the link", || {
-            Look::of(Relay::start_at(address, &[server]))
-        })?;
+        let relay = Relay::start_at(address, &[(Ipv4Addr::LOCALHOST, api_server).into()])?;
+        let connect = format!("</dev/tcp/{MACHINE}/{api_server}");
+        let process = processes.id(NAME).context("the node has no process")?;
+        in_network(process, "timeout", &["10", "bash", "-c", &connect]).context(
+            "packets from the node do not reach this machine: a firewall drops what comes in at pintle-node",
+        )?;
         Ok(Self {
             _relay: relay,
             ctr: binaries.containerd.join("ctr"),
@@ -92,4 +110,12 @@ impl Node {
         ctr.args(["--namespace", "k8s.io", "images", "import", "--local"]).arg(archive);
         output(&mut ctr, None).map(drop)
     }
+}
+
+/// Runs a program in the network of this process, and returns what it printed.
+pub(crate) fn in_network(process: u32, program: &str, words: &[&str]) -> Result<String> {
+    let path = env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let mut nsenter = Command::new("nsenter");
+    nsenter.args(["--net", "--target", &process.to_string(), program]).args(words).env("PATH", path);
+    output(&mut nsenter, None)
 }

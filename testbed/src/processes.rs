@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process, kill_process_group};
 
@@ -257,12 +257,12 @@ impl Processes {
     }
 
     /// Waits until `ready` has reached it. The error shows the log of the component of this name, for which it waits, or of one that exited.
-    pub(crate) fn wait_until<T>(
+    pub(crate) fn wait_until(
         &mut self,
         name: &str,
         what: &str,
-        mut ready: impl FnMut() -> Look<T>,
-    ) -> Result<T> {
+        mut ready: impl FnMut() -> Look<()>,
+    ) -> Result<()> {
         eventually(format!("{name} is usable: {what}"), || {
             let look = ready();
             // Somebody else may have answered.
@@ -271,13 +271,13 @@ impl Processes {
             let log = component.map(Server::end_of_log).unwrap_or_default();
             Ok(match look {
                 Look::NotYet(state) => Look::NotYet(format!("{state}; {log}")),
-                reached @ Look::Reached(_) => reached,
+                Look::Reached(()) => Look::Reached(()),
             })
         })
     }
 
-    /// Stops every component, the last started first, because each needs the earlier ones to stop in order. Fails if one had exited before.
-    /// All components have ended in any case.
+    /// Stops every component, the last started first, because each needs the earlier ones to stop in order. Fails if one had exited before,
+    /// or one that ends with a pipe did not end with success. All components have ended in any case.
     pub(crate) fn stop(&mut self) -> Result<()> {
         self.stop_within(STOP_WITHIN)
     }
@@ -285,7 +285,18 @@ impl Processes {
     fn stop_within(&mut self, within: Duration) -> Result<()> {
         let mut outcome = Ok(());
         while let Some(mut component) = self.components.pop() {
-            outcome = component.stop_within(within).map(drop).and(outcome);
+            let cleans_up = component.child.stdin.is_some();
+            let stop = component.stop_within(within).and_then(|ended| {
+                let is_clean = matches!(ended, Ended::WithStatus(status) if status.success());
+                ensure!(
+                    is_clean || !cleans_up,
+                    "{} has not cleaned up; {}",
+                    component.name,
+                    component.end_of_log()
+                );
+                Ok(())
+            });
+            outcome = stop.and(outcome);
         }
         outcome
     }

@@ -20,7 +20,8 @@ const KWOK_FILE: &str =
     concat!(include_str!("../../kwok/configuration.yaml"), include_str!("../../kwok/stages.yaml"));
 const NODE: &str = include_str!("../../kwok/node.yaml");
 
-/// In all flags, `FOLDER` is the folder of the instance, and `ETCD` and `API-SERVER` are ports.
+/// In all flags, `FOLDER` is the folder of the instance, `ETCD` and `API-SERVER` are ports, and `MACHINE-ADDRESS` is where a node reaches
+/// this machine.
 const ETCD: &[&str] = &[
     "--data-dir=FOLDER/etcd",
     "--listen-client-urls=https://127.0.0.1:ETCD",
@@ -124,9 +125,11 @@ pub(super) fn start(binaries: &Binaries, options: &Options, ports: Ports) -> Res
     let folder = directory.to_str().context("the path of the folder for temporary files is not UTF-8")?;
     // Declared after the folder, so that it is dropped first: nothing may write into the folder while it is removed.
     let mut processes = Processes::new(directory, options.keep)?;
-    certificates::write(&directory.join("pki"))?;
-    let here = CLIENTS.map(|(file, ..)| (file, "127.0.0.1"));
-    for (file, host) in here.into_iter().chain(NODE_CLIENTS.map(|(file, ..)| (file, node::MACHINE))) {
+    let with_node = options.node.is_some();
+    certificates::write(&directory.join("pki"), with_node)?;
+    let clients = CLIENTS.map(|(file, ..)| (file, "127.0.0.1")).into_iter();
+    let node_clients = NODE_CLIENTS.map(|(file, ..)| (file, node::MACHINE)).into_iter();
+    for (file, host) in clients.chain(node_clients.filter(|_| with_node)) {
         let cluster = json!({
             "server": format!("https://{host}:{}", ports.kube_apiserver),
             "certificate-authority": format!("{folder}/pki/cluster-ca.crt"),
@@ -144,7 +147,8 @@ pub(super) fn start(binaries: &Binaries, options: &Options, ports: Ports) -> Res
     let flags = |flags: &[&str]| -> Vec<String> {
         let fill = |flag: &&str| {
             let flag = flag.replace("ETCD", &ports.etcd.to_string());
-            flag.replace("API-SERVER", &ports.kube_apiserver.to_string()).replace("FOLDER", folder)
+            let flag = flag.replace("API-SERVER", &ports.kube_apiserver.to_string());
+            flag.replace("MACHINE-ADDRESS", node::MACHINE).replace("FOLDER", folder)
         };
         flags.iter().map(fill).collect()
     };
@@ -155,8 +159,8 @@ pub(super) fn start(binaries: &Binaries, options: &Options, ports: Ports) -> Res
     processes.wait_until("etcd", "it listens", listens)?;
 
     fs::write(directory.join("audit-policy.yaml"), AUDIT_POLICY)?;
-    let besides: &[&str] = if options.node.is_some() { node::API_SERVER } else { &[] };
-    processes.start("kube-apiserver", &binaries.kube_apiserver, &flags(&[API_SERVER, besides].concat()))?;
+    let with_link: &[&str] = if with_node { node::API_SERVER } else { &[] };
+    processes.start("kube-apiserver", &binaries.kube_apiserver, &flags(&[API_SERVER, with_link].concat()))?;
     let mut readyz = kubectl(&["get", "--raw=/readyz", "--request-timeout=5s"]);
     processes
         .wait_until("kube-apiserver", "/readyz says ok", || Look::of(output(&mut readyz, None).map(drop)))?;

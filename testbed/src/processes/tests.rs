@@ -19,6 +19,25 @@ fn a_component_that_does_not_end_is_killed_and_that_is_no_failure() {
 }
 
 #[test]
+fn what_ends_with_a_pipe_and_does_not_clean_up_is_a_failure_with_the_end_of_its_log() {
+    for (script, within, fails) in [
+        ("read -r _; true", 60, false),
+        ("echo stuck; read -r _; false", 60, true),
+        ("echo stuck; read -r _; exec sleep 600", 1, true),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("logs")).unwrap();
+        let mut processes = Processes::new(directory.path(), false).unwrap();
+        processes.start_with_pipe("box", Path::new("/bin/sh"), &["-c", script].map(str::to_owned)).unwrap();
+        let outcome = processes.stop_within(Duration::from_secs(within));
+        assert_eq!(outcome.is_err(), fails, "{script}: {outcome:?}");
+        if let Err(error) = outcome {
+            assert!(error.to_string().contains("stuck"), "{script}: {error}");
+        }
+    }
+}
+
+#[test]
 fn a_server_says_where_it_listens_in_a_whole_line_with_these_words() {
     let folder = tempfile::tempdir().unwrap();
     let start = |script: &str| {

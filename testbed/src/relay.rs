@@ -63,8 +63,8 @@ impl Drop for Relay {
         let open = open.iter().flatten().filter_map(Weak::upgrade);
         open.for_each(|sides| sides.iter().for_each(close));
         // Wakes the thread that accepts, so that it sees the end. If the address is gone, nobody can, and the thread stays.
-        let woken = TcpStream::connect_timeout(&self.address, Duration::from_secs(1)).is_ok();
-        if let Some(accepting) = self.accepting.take().filter(|_| woken) {
+        let is_awake = TcpStream::connect_timeout(&self.address, Duration::from_secs(1)).is_ok();
+        if let Some(accepting) = self.accepting.take().filter(|_| is_awake) {
             // It does not panic; a relay that ends has nobody to tell.
             let _ = accepting.join();
         }

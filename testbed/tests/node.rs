@@ -1,5 +1,5 @@
-//! A node that runs Pods: what works on it, and that nothing is left of it. `PINTLE_HELLO` names the archive of the image
-//! `registry.test/hello:1`.
+//! A node that runs Pods: what works on it, and that nothing is left of it. `PINTLE_IMAGES` names the folder of the archives of images, of
+//! which it gets `hello.tar`, with `registry.test/hello:1`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use pintle_testbed::{Binaries, ControlPlane, Look, NodeBinaries, Options, Patience, eventually, output};
+use pintle_testbed::{
+    Binaries, ControlPlane, Look, NODE_ADDRESS, NodeBinaries, Options, Patience, eventually, output,
+};
 
 const OBJECTS: &str = "
 apiVersion: apps/v1
@@ -38,14 +40,19 @@ spec:
   ports: [{port: 80, targetPort: 8080, nodePort: 30010}]
 ";
 
-/// What a node could leave behind: devices, addresses and routes, mounts, cgroups, what runs in Pods, settings of the kernel, folders.
-const TRACES: &str = "
-ip -br link; ip -br address; ip -4 route show table all; cat /proc/self/mounts
+/// What a node could leave behind, of an instance with this FOLDER: its devices, addresses, routes and mounts, cgroups, processes of its own
+/// and of its Pods, settings of the kernel, folders. grep gets the folder from a pipe, as it would find itself otherwise.
+const TRACES: &str = r#"
+{ ip -br link; ip -br address; ip -4 route show table all; cat /proc/self/mounts; } |
+  grep -e pintle-node -e '10\.199\.' -e '10\.244\.' -e '10\.96\.' -e "$FOLDER"
 find /sys/fs/cgroup -type d '(' -name pintle-node -o -name 'kube*' ')'
-grep -las '^/hello' /proc/[0-9]*/cmdline
+printf '%s\n' "$FOLDER" '^/hello' | grep -las -f - /proc/[0-9]*/cmdline
 cd /proc/sys; grep . vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_max* net/ipv4/ip_forward
 ls -d /var/lib/kubelet /var/lib/cni /var/lib/containerd /var/log/pods /run/containerd /opt/containerd /usr/libexec/kubernetes 2>/dev/null
-true";
+true"#;
+
+/// The folder of an instance that is not there yet.
+const NOWHERE: &str = "/no/such/folder";
 
 /// There is one node at a time, and each test looks for traces of its own.
 static TURN: Mutex<()> = Mutex::new(());
@@ -53,7 +60,7 @@ static TURN: Mutex<()> = Mutex::new(());
 #[test]
 fn pods_run_and_are_reached_from_the_machine_and_nothing_is_left_of_them() {
     let _turn = TURN.lock();
-    let before = traces();
+    let before = traces(Path::new(NOWHERE));
     let mut cluster = start();
     cluster.run_kubectl(&["apply", "--filename=-"], Some(OBJECTS)).unwrap();
     let timeout = format!("--timeout={}s", Patience::default().whole().as_secs());
@@ -61,7 +68,7 @@ fn pods_run_and_are_reached_from_the_machine_and_nothing_is_left_of_them() {
 
     let address = "--output=jsonpath={.spec.clusterIP}";
     let service = cluster.run_kubectl(&["get", "service", "hello", address], None).unwrap();
-    for address in [format!("{service}:80"), "10.199.0.2:30010".to_owned()] {
+    for address in [format!("{service}:80"), format!("{NODE_ADDRESS}:30010")] {
         eventually(format!("{address} says hello"), || Ok(Look::of(get(&address)))).unwrap();
     }
     let logs = cluster.run_kubectl(&["logs", "--selector=app=hello", "--tail=-1"], None).unwrap();
@@ -70,14 +77,14 @@ fn pods_run_and_are_reached_from_the_machine_and_nothing_is_left_of_them() {
     cluster.check().unwrap();
     let directory = cluster.directory().to_owned();
     cluster.stop().unwrap();
-    assert_eq!(traces(), before);
+    assert_eq!(traces(&directory), before);
     assert!(!directory.exists());
 }
 
 #[test]
 fn nothing_is_left_of_a_node_whose_process_was_killed() {
     let _turn = TURN.lock();
-    let before = traces();
+    let before = traces(Path::new(NOWHERE));
     // This test binary again, to be killed while it holds a node.
     let mut child = Command::new(env::current_exe().unwrap())
         .args(["--exact", "holds_a_node_until_it_is_killed", "--ignored", "--nocapture"])
@@ -88,13 +95,13 @@ fn nothing_is_left_of_a_node_whose_process_was_killed() {
         .lines()
         .find_map(|line| line.unwrap().split_once(HOLDING).map(|(_, path)| PathBuf::from(path)))
         .unwrap();
-    assert_ne!(traces(), before);
+    assert_ne!(traces(&directory), before);
 
     child.kill().unwrap();
     child.wait().unwrap();
     eventually("nothing is left", || {
-        let (left, is_there) = (traces(), directory.exists());
-        Ok(Look::reached_if(left == before && !is_there, || format!("folder: {is_there}, {left}")))
+        let (after, is_there) = (traces(&directory), directory.exists());
+        Ok(Look::reached_if(after == before && !is_there, || format!("folder: {is_there}, {after}")))
     })
     .unwrap();
 }
@@ -121,7 +128,8 @@ fn start() -> ControlPlane {
     // Whoever keeps the folders to look into them does not want the claims about them to fail.
     let options = Options { node, keep: false, ..Options::default() };
     let cluster = ControlPlane::start(&Binaries::locate_or_build(progress).unwrap(), &options).unwrap();
-    cluster.load_image(Path::new(&env::var_os("PINTLE_HELLO").unwrap())).unwrap();
+    let images = PathBuf::from(env::var_os("PINTLE_IMAGES").unwrap());
+    cluster.load_image(&images.join("hello.tar")).unwrap();
     cluster
 }
 
@@ -129,12 +137,12 @@ fn start() -> ControlPlane {
 fn get(address: &str) -> anyhow::Result<()> {
     let mut server = TcpStream::connect(address)?;
     server.write_all(b"GET /pods HTTP/1.1\r\nHost: hello\r\n\r\n")?;
-    let mut said = String::new();
-    server.read_to_string(&mut said)?;
-    anyhow::ensure!(said.ends_with("hello\n"), "it says {said}");
+    let mut answer = String::new();
+    server.read_to_string(&mut answer)?;
+    anyhow::ensure!(answer.ends_with("hello\n"), "it says {answer}");
     Ok(())
 }
 
-fn traces() -> String {
-    output(Command::new("sh").args(["-c", TRACES]), None).unwrap()
+fn traces(folder: &Path) -> String {
+    output(Command::new("sh").args(["-c", TRACES]).env("FOLDER", folder), None).unwrap()
 }

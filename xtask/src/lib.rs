@@ -12,6 +12,9 @@ use std::{
 /// The name of the image, as it is tagged and as the chart names it, where the values name no other.
 pub const IMAGE: &str = concat!("pintle:", env!("CARGO_PKG_VERSION"));
 
+/// The same host under another tag, as another image: what an upgrade goes to in tests.
+pub const NEXT_IMAGE: &str = "pintle:next";
+
 /// The folder of the chart.
 pub const CHART: &str = "deploy/chart/pintle";
 

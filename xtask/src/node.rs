@@ -16,9 +16,6 @@ pub(crate) fn run(with_packages: bool, with_pintle: bool) -> Result<()> {
     if with_packages {
         install()?;
     }
-    if let Some(lacks) = lacks() {
-        return Err(format!("no Pod can run here: this machine lacks {lacks}").into());
-    }
     let images = images(with_pintle)?;
     let flags = with_pintle.then_some("--pintle");
     program(built("workbench"), ["node"]).args(flags).env("PINTLE_IMAGES", images).replace()
@@ -28,8 +25,8 @@ pub(crate) fn run(with_packages: bool, with_pintle: bool) -> Result<()> {
 pub(crate) fn lacks() -> Option<String> {
     match program("bash", ["testbed/node/needs.sh"]).asked() {
         None => Some("bash".to_owned()),
-        Some(said) if said.is_empty() => lacks_go(),
-        Some(said) => Some(said.trim().to_owned()),
+        Some(line) if line.is_empty() => lacks_go(),
+        Some(line) => Some(line.trim().to_owned()),
     }
 }
 
@@ -49,8 +46,11 @@ pub(crate) fn install() -> Result<()> {
 }
 
 /// Builds the programs of the node, and makes the images of its Pods. Returns their folder: `hello`, `nginx` and `resizer`, and of the host
-/// `pintle` and `pintle-next` if asked for, which takes long.
+/// `pintle` and `pintle-next` if asked for, which takes long. Says what the machine lacks before it builds anything.
 pub(crate) fn images(with_pintle: bool) -> Result<PathBuf> {
+    if let Some(lacks) = lacks() {
+        return Err(format!("no Pod can run here: this machine lacks {lacks}").into());
+    }
     build::binaries(&["workbench", "packager"])?;
     program(built("workbench"), ["node-programs"]).go()?;
     let folder = target().join("image");

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use xtask::{IMAGE, root, say};
+use xtask::{IMAGE, NEXT_IMAGE, root, say};
 
 use crate::{
     build,
@@ -54,13 +54,16 @@ pub(crate) fn image(flags: &Flags) -> Result<()> {
     Ok(())
 }
 
-/// Writes the image into this folder twice: as it is released, and by the name that an upgrade goes to.
+/// Writes the image into this folder twice: as it is released, and as the image that an upgrade goes to. Their digests differ, because they
+/// say that they are of different commits.
 pub(crate) fn images(folder: &Path) -> Result<()> {
     let binary = binary()?;
-    for (file, name) in [("pintle.tar", IMAGE), ("pintle-next.tar", "pintle:next")] {
+    let image = |file: &str, name: &str| -> Result<Program> {
         let file = folder.join(file);
-        packager("image", &binary)?.args([file.as_os_str(), name.as_ref()]).output()?;
-    }
+        Ok(packager("image", &binary)?.args([file.as_os_str(), name.as_ref()]))
+    };
+    image("pintle.tar", IMAGE)?.output()?;
+    image("pintle-next.tar", NEXT_IMAGE)?.env("PINTLE_REVISION", "next").output()?;
     Ok(())
 }
 

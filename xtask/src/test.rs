@@ -305,8 +305,8 @@ fn versions(flags: &Flags) -> Result<()> {
 /// The step `image` needs the released binary, too, and cargo builds it for the first of the two alone.
 fn pods(flags: &Flags) -> Result<()> {
     let images = node::images(true)?;
-    let [images, hello] = [&images, &images.join("hello.tar")].map(|path| path.display().to_string());
-    let variables = [("PINTLE_IMAGES", images.as_str()), ("PINTLE_HELLO", hello.as_str())];
+    let images = images.display().to_string();
+    let variables = [("PINTLE_IMAGES", images.as_str())];
     let node = flags.tests_with(&["--test", "node"], &[], &variables);
     node.and(flags.tests_with(&["--test", "acceptance"], &["--node"], &variables))
 }
@@ -332,6 +332,7 @@ struct Outcome {
     /// How long it took to compile and to run, and its CPU time.
     times: [Duration; 3],
     has_failed: bool,
+    is_skipped: bool,
     /// Why it has failed, or was left out.
     remark: String,
 }
@@ -361,6 +362,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
             name: step.name,
             times: [began.elapsed().saturating_sub(ran), ran, cpu_time().saturating_sub(cpu)],
             has_failed: failure.is_some(),
+            is_skipped: failure.is_none() && lacks.is_some(),
             remark: match (&failure, lacks) {
                 (Some(failure), _) => format!(": FAILED: {failure}"),
                 (None, Some(lacks)) => format!(": skipped, this machine lacks {lacks}"),
@@ -384,7 +386,9 @@ fn report(outcomes: &[Outcome], wall: Duration, cpu: Duration) -> Result<()> {
         println!("{compiled:>8.1} s {ran:>7.1} s {cpu:>7.1} s  {name}{remark}");
     }
     let (wall, cpu) = (wall.as_secs_f64(), cpu.as_secs_f64());
-    let (all, failed) = (outcomes.len(), outcomes.iter().filter(|outcome| outcome.has_failed).count());
-    println!("{wall:>8.1} s in all, {cpu:.1} s of CPU time: {all} steps, {failed} failed");
+    let all = outcomes.len();
+    let failed = outcomes.iter().filter(|outcome| outcome.has_failed).count();
+    let skipped = outcomes.iter().filter(|outcome| outcome.is_skipped).count();
+    println!("{wall:>8.1} s in all, {cpu:.1} s of CPU time: {all} steps, {failed} failed, {skipped} skipped");
     if failed == 0 { Ok(()) } else { Err(format!("{failed} of {all} steps failed").into()) }
 }

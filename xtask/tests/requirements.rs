@@ -6,7 +6,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Output},
 };
 
 use tempfile::TempDir;
@@ -53,6 +53,11 @@ impl Machine {
 
     /// The errors of `cargo xtask` with these arguments.
     fn run(&self, words: &[&str]) -> String {
+        String::from_utf8(self.output(words).stderr).unwrap()
+    }
+
+    /// All that it prints.
+    fn output(&self, words: &[&str]) -> Output {
         let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
             .args(words)
             .env_clear()
@@ -63,7 +68,7 @@ impl Machine {
             .output()
             .unwrap();
         assert!(!output.status.success(), "cargo fails on this machine, if it is called");
-        String::from_utf8(output.stderr).unwrap()
+        output
     }
 
     /// The calls of a tool.
@@ -180,6 +185,18 @@ fn who_wants_pods_to_run_is_told_the_first_thing_that_is_missing_before_anything
     assert!(said.contains("  runc\n") && said.contains("testbed/node/needs.sh"), "{said}");
     assert_eq!(machine.calls("cargo"), Vec::<String>::new());
     assert_eq!(machine.calls("bash"), ["bash testbed/node/needs.sh"]);
+    let said = machine.run(&["node"]);
+    assert!(said.contains("no Pod can run here: this machine lacks runc"), "{said}");
+    assert_eq!(machine.calls("cargo"), Vec::<String>::new());
+}
+
+#[test]
+fn a_step_that_the_machine_lacks_something_for_is_counted_as_skipped() {
+    // Every other step fails, as cargo does.
+    let output = Machine::complete().output(&["test", "--offline"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("console: skipped, this machine lacks Node 20 or newer\n"), "{said}");
+    assert!(said.ends_with("8 steps, 7 failed, 1 skipped\n"), "{said}");
 }
 
 fn log_of(machine: &Machine) -> Vec<String> {

@@ -69,13 +69,13 @@ impl GoModule {
         fs::write(partial.join("go.sum"), self.go_sum)?;
 
         progress(&format!("building {name} {version} from its Go modules, once; a cold build takes minutes"));
-        let wanted: &[&str] = if self.packages.is_empty() { &["tool"] } else { self.packages };
-        let of = packages(&partial, wanted).map_or_else(String::new, |packages| format!(" of {packages}"));
+        let targets: &[&str] = if self.packages.is_empty() { &["tool"] } else { self.packages };
+        let of = packages(&partial, targets).map_or_else(String::new, |packages| format!(" of {packages}"));
         let mut go = go(&partial)
             .args(["build", "-v", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags"])
             .args([self.linker_flags, "-o"])
             .arg(&bin)
-            .args(wanted)
+            .args(targets)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -127,9 +127,9 @@ fn go(module: &Path) -> Command {
 }
 
 /// The number of packages that these of a module consist of; none if go does not say. The build, which comes next, shows the reason.
-fn packages(module: &Path, wanted: &[&str]) -> Option<usize> {
+fn packages(module: &Path, targets: &[&str]) -> Option<usize> {
     let listed =
-        go(module).args(["list", "-mod=readonly", "-deps"]).args(wanted).stderr(Stdio::null()).output();
+        go(module).args(["list", "-mod=readonly", "-deps"]).args(targets).stderr(Stdio::null()).output();
     let listed = listed.ok().filter(|listed| listed.status.success())?;
     Some(String::from_utf8_lossy(&listed.stdout).lines().count())
 }

@@ -90,17 +90,17 @@ impl Image {
             "config": config.descriptor(CONFIG),
             "layers": [layer.descriptor(LAYER)],
         }));
-        let described = names.iter().map(|name| {
-            let mut described = manifest.descriptor(MANIFEST);
+        let descriptors = names.iter().map(|name| {
+            let mut descriptor = manifest.descriptor(MANIFEST);
             // containerd and podman name the image by the first, and the second is the specification's.
-            described["annotations"] = json!({
-                "io.containerd.image.name": whole(name),
+            descriptor["annotations"] = json!({
+                "io.containerd.image.name": full_name(name),
                 "org.opencontainers.image.ref.name": name.rsplit(':').next(),
             });
-            described
+            descriptor
         });
-        let described: Vec<Value> = described.collect();
-        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": described});
+        let descriptors: Vec<Value> = descriptors.collect();
+        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": descriptors});
         let docker = json!([{"Config": config.path(), "RepoTags": names, "Layers": [layer.path()]}]);
 
         let digest = manifest.digest.clone();
@@ -126,7 +126,7 @@ impl Image {
 }
 
 /// A name with its registry. Without one it is of Docker's, where an owner is in front, too.
-fn whole(name: &str) -> String {
+fn full_name(name: &str) -> String {
     match name.split_once('/') {
         Some((registry, _)) if registry.contains(['.', ':']) || registry == "localhost" => name.to_owned(),
         Some(_) => format!("docker.io/{name}"),
@@ -309,7 +309,7 @@ mod tests {
             ("localhost/nginx:1", "localhost/nginx:1"),
             ("machine:5000/nginx", "machine:5000/nginx"),
         ] {
-            assert_eq!(whole(name), expected);
+            assert_eq!(full_name(name), expected);
         }
     }
 

@@ -53,8 +53,8 @@ fn nginx() -> Result<Image> {
     let libraries = output(Command::new("ldd").arg(SERVER), None)?;
     let libraries = libraries.split_whitespace().filter(|word| word.starts_with('/'));
     let mut files =
-        libraries.chain([SERVER]).map(|path| packed(path, Entry::program)).collect::<Result<Vec<_>>>()?;
-    files.push(packed("/etc/nginx/mime.types", Entry::file)?);
+        libraries.chain([SERVER]).map(|path| copy(path, Entry::program)).collect::<Result<Vec<_>>>()?;
+    files.push(copy("/etc/nginx/mime.types", Entry::file)?);
     let config = fs::read(root().join("testbed/tests/pods/nginx.conf"))?;
     files.extend([
         Entry::file("etc/group", "root:x:0:\nnobody:x:65534:\n"),
@@ -73,7 +73,7 @@ fn nginx() -> Result<Image> {
 }
 
 /// A file of this machine, at its path.
-fn packed(path: &str, entry: impl Fn(String, Vec<u8>) -> Entry) -> Result<Entry> {
+fn copy(path: &str, entry: impl Fn(String, Vec<u8>) -> Entry) -> Result<Entry> {
     let content = fs::read(path).with_context(|| format!("{path} cannot be read"))?;
     Ok(entry(path.trim_start_matches('/').to_owned(), content))
 }

@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, stdout};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use pintle_testbed::{Binaries, ControlPlane, NodeBinaries, Options, Source};
+use pintle_testbed::{Binaries, ControlPlane, NODE_ADDRESS, NodeBinaries, Options, Source};
 use xtask::{IMAGE, say};
 
 /// Builds the programs of a control plane if one is to be started, so that the start takes seconds. Prints each step on its own line.
@@ -35,21 +35,16 @@ pub(crate) fn build_node() -> Result<()> {
 /// Starts a control plane with a node that runs Pods, which has the images of the tests, and that of the host if asked for.
 pub(crate) fn start_with_node(with_pintle: bool) -> Result<ControlPlane> {
     let images = env::var_os("PINTLE_IMAGES").context("PINTLE_IMAGES is not set")?;
-    let progress = &mut |line: &str| say(line);
-    let options = Options { node: Some(NodeBinaries::locate_or_build(progress)?), ..Options::default() };
-    let binaries = Binaries::locate_or_build(progress)?;
-    say("starting a control plane, and a node with containerd, kubelet and kube-proxy");
-    let plane = ControlPlane::start(&binaries, &options)?;
-    for image in ["hello", "nginx", "resizer"].into_iter().chain(with_pintle.then_some("pintle")) {
-        plane.load_image(&Path::new(&images).join(format!("{image}.tar")))?;
-    }
-    Ok(plane)
+    let names = ["hello", "nginx", "resizer", "pintle"];
+    let names = if with_pintle { &names[..] } else { &names[..3] };
+    ControlPlane::start_with_node(Path::new(&images), names, &mut |line| say(line))
 }
 
 pub(crate) fn run_node(with_pintle: bool) -> Result<()> {
     let plane = start_with_node(with_pintle)?;
     let install = format!("\n# The node has {IMAGE}. README.md goes on from here, without kind.\n{INSTALL}");
-    stay(&plane, &[TRY, if with_pintle { install.as_str() } else { "" }].concat())
+    let commands = TRY.replace("NODE-ADDRESS", NODE_ADDRESS);
+    stay(&plane, &[commands.as_str(), if with_pintle { install.as_str() } else { "" }].concat())
 }
 
 /// What people can do with a node. The machine reaches Pods and Services by their addresses.
@@ -61,7 +56,7 @@ kubectl logs deployment/hello
 
 kubectl create deployment web --image=nginx:1.23.1
 kubectl create service nodeport web --tcp=80 --node-port=30080
-curl 10.199.0.2:30080
+curl NODE-ADDRESS:30080
 ";
 
 /// How the image of the host gets into Pods.
@@ -72,13 +67,13 @@ kubectl logs deployment/pintle -n pintle-system
 ";
 
 /// Says how to reach it and what to try on it, and keeps it.
-fn stay(plane: &ControlPlane, what: &str) -> Result<()> {
+fn stay(plane: &ControlPlane, commands: &str) -> Result<()> {
     println!("export KUBECONFIG={}", plane.kubeconfig().display());
     println!(
         "export PATH={}:$PATH   # kubectl",
         plane.kubectl().parent().unwrap_or(plane.kubectl()).display()
     );
-    print!("{what}");
+    print!("{commands}");
     say("running until interrupted (Ctrl-C)");
     loop {
         std::thread::park();

@@ -1,7 +1,8 @@
 //! Shows the main job on a real control plane. Every step is checked, and the demo fails if a step did not really happen.
 //!
 //! What people type is in `demo/*.txt`: `## TEXT` says what comes next, `$ COMMAND` is shown and run, with what it prints, and
-//! `until TEXT: COMMAND` is run until it succeeds. `GUESTS` is the folder of the built guests, and `PATIENCE` how long a command may wait.
+//! `until TEXT: COMMAND` is run until it succeeds. `GUESTS` is the folder of the built guests, `PATIENCE` how long a command may wait,
+//! and `NODE-ADDRESS` that of a node that runs Pods.
 
 use std::{
     env,
@@ -12,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use pintle_testbed::{ControlPlane, Look, Patience, Server, eventually};
+use pintle_testbed::{ControlPlane, Look, NODE_ADDRESS, Patience, Server, eventually};
 use xtask::{painted, root, say};
 
 use crate::cluster;
@@ -167,6 +168,7 @@ impl<'a> Demo<'a> {
         let guests = self.guests.strip_prefix(root()).unwrap_or(&self.guests).display().to_string();
         let patience = format!("{}s", Patience::default().whole().as_secs());
         let text = text.replace("GUESTS", &guests).replace("PATIENCE", &patience);
+        let text = text.replace("NODE-ADDRESS", NODE_ADDRESS);
         for line in text.lines() {
             if let Some(heading) = line.strip_prefix("## ") {
                 say(heading);

@@ -47,7 +47,7 @@ pub(crate) fn apply_manifests(plane: &ControlPlane) -> anyhow::Result<()> {
     apply_guests(plane)
 }
 
-fn apply_files(plane: &ControlPlane, paths: &[&str]) -> anyhow::Result<()> {
+pub(crate) fn apply_files(plane: &ControlPlane, paths: &[&str]) -> anyhow::Result<()> {
     for path in paths {
         let path = repository().join(path);
         let path = path.to_str().context("the repository's path is not UTF-8")?;

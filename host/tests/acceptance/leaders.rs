@@ -15,7 +15,7 @@ use crate::{
     real::{Real, deployment, image_of, is_ready, web_server},
 };
 
-const KILLED: &str = "a killed leader hands over while roots are made, and nothing is lost or made twice";
+const KILLED: &str = "a killed leader hands over while roots are made, and nothing is lost or written twice";
 const STOPPED: &str = "a leader that is asked to stop hands over, and a host in turn rewrites nothing";
 const STOOD_STILL: &str = "a leader that stood still writes nothing once another has taken over";
 const VERSIONS: &str = "two versions run side by side, and an upgrade and the way back rewrite nothing";
@@ -130,8 +130,9 @@ pub(crate) async fn make_roots(
     Ok(())
 }
 
-/// Waits until every root is ready, and sees that each child was made by exactly one call that succeeded.
-pub(crate) async fn all_made_once(real: &Real<'_>, namespace: &str, since: Mark) -> anyhow::Result<()> {
+/// Waits until every root is ready, and sees that each child was written by exactly one call that succeeded, of whichever host: it is neither
+/// made twice nor applied again as it is.
+pub(crate) async fn all_written_once(real: &Real<'_>, namespace: &str, since: Mark) -> anyhow::Result<()> {
     eventually("every root is ready", async || {
         let roots = real.kubectl_json(&["get", "webservers", "-n", namespace]);
         or_error(roots.and_then(|roots| {
@@ -143,25 +144,22 @@ pub(crate) async fn all_made_once(real: &Real<'_>, namespace: &str, since: Mark)
         }))
     })
     .await?;
-    let made = eventually("the audit log has how each child was made", async || {
-        let mut made: BTreeMap<(String, String), usize> = BTreeMap::new();
-        for entry in real.entries_since(since)? {
+    let written = eventually("the audit log has how each child was written", async || {
+        let mut written: BTreeMap<(String, String), usize> = BTreeMap::new();
+        for entry in real.entries_since(since)?.into_iter().filter(Entry::is_write) {
             let call = entry.call;
-            if call.code == 201
-                && call.namespace.as_deref() == Some(namespace)
-                && CHILDREN.contains(&call.resource.as_str())
-            {
-                *made.entry((call.resource, call.name.unwrap_or_default())).or_default() += 1;
+            if call.namespace.as_deref() == Some(namespace) && CHILDREN.contains(&call.resource.as_str()) {
+                *written.entry((call.resource, call.name.unwrap_or_default())).or_default() += 1;
             }
         }
-        Ok(match made.len() == ROOTS * CHILDREN.len() {
-            true => Look::Reached(made),
-            false => Look::NotYet(format!("that of {} of them", made.len())),
+        Ok(match written.len() == ROOTS * CHILDREN.len() {
+            true => Look::Reached(written),
+            false => Look::NotYet(format!("that of {} of them", written.len())),
         })
     })
     .await?;
-    let twice: Vec<_> = made.iter().filter(|(_, times)| **times != 1).collect();
-    ensure!(twice.is_empty(), "made more than once: {twice:?}");
+    let twice: Vec<_> = written.iter().filter(|(_, times)| **times != 1).collect();
+    ensure!(twice.is_empty(), "written more than once: {twice:?}");
     Ok(())
 }
 
@@ -184,7 +182,7 @@ async fn killed(real: &Real<'_>) -> anyhow::Result<()> {
     first.host.stop(Stop::Killed)?;
     make_roots(real, namespace, ROOTS / 2..ROOTS).await?;
     second.wait_until_it_leads().await?;
-    all_made_once(real, namespace, since).await?;
+    all_written_once(real, namespace, since).await?;
     let taken = second.took_the_lease(real, since).await?;
     stood_by(real, second.name, since, taken)?;
     second.host.stop(Stop::Gracefully)?;
@@ -198,7 +196,7 @@ async fn stopped(real: &Real<'_>) -> anyhow::Result<()> {
     first.wait_until_it_leads().await?;
     let since = real.mark();
     make_roots(real, namespace, 0..ROOTS).await?;
-    all_made_once(real, namespace, since).await?;
+    all_written_once(real, namespace, since).await?;
     let mut second = Contender::start(real, "stopped-second").await?;
     hands_over(real, namespace, first, &mut second).await?;
     let lease = real.kubectl_json(&["get", "lease", "pintle", "-n", "pintle-system"])?;
@@ -273,7 +271,7 @@ async fn versions(real: &Real<'_>) -> anyhow::Result<()> {
     before.wait_until_it_leads().await?;
     let since = real.mark();
     make_roots(real, namespace, 0..ROOTS).await?;
-    all_made_once(real, namespace, since).await?;
+    all_written_once(real, namespace, since).await?;
     let mut now = Contender::start(real, "versions-now").await?;
     hands_over(real, namespace, before, &mut now).await?;
     let mut again = Contender::start_before(real, "versions-again").await?;
@@ -295,7 +293,7 @@ async fn stood_still(real: &Real<'_>) -> anyhow::Result<()> {
     second.wait_until_it_leads().await?;
     first.host.thaw()?;
     // It has everything to do that it had begun, and another host has done.
-    all_made_once(real, namespace, since).await?;
+    all_written_once(real, namespace, since).await?;
     eventually("the first stands by", async || {
         Ok(match (first.host.ready()?, first.host.leads()?) {
             (Look::NotYet(state), _) => Look::NotYet(state),

@@ -42,6 +42,9 @@ use real::Real;
 /// The check that runs before Pintle is installed.
 const WAITS_FOR_CRDS: &str = "a host without its CRDs waits for them";
 
+/// The check of the rights that all calls before it needed.
+const RIGHTS: &str = "the host's account may do all that the host does";
+
 /// How many scenarios run at once. They mostly wait, for kwok and for garbage collection.
 const AT_ONCE: usize = 12;
 
@@ -291,7 +294,7 @@ async fn everything(
     }
     let allowed: BTreeSet<&str> = files.iter().flat_map(|file| &file.forbidden).map(String::as_str).collect();
     let outcome = tally.attempt(async |_| no_call_was_forbidden(&real, &allowed).await).await;
-    tally.line("the host's account may do all that the host does", outcome);
+    tally.line(RIGHTS, outcome);
     // Last, and not from a cluster that is somebody's own.
     let removal = commands::REMOVAL;
     if arguments.wants(Part::Checks, false, removal.claim) && plane.audit_log().is_some() {

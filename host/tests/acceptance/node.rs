@@ -4,16 +4,16 @@ mod leaders;
 mod load;
 mod systems;
 
-use std::{env, fs, path::Path};
+use std::{collections::BTreeSet, env, fs, path::Path};
 
 use anyhow::Context;
 use kit::{Look, eventually, host::or_error};
 use pintle_core::object;
-use pintle_testbed::{Binaries, ControlPlane, NodeBinaries, Options};
+use pintle_testbed::ControlPlane;
 use serde_json::{Value, json};
 
 use crate::{
-    Arguments, Check, Part, Tally, chart, install,
+    Arguments, Check, Part, RIGHTS, Tally, chart, install, no_call_was_forbidden,
     real::{Real, is_ready},
 };
 
@@ -29,13 +29,7 @@ const IMAGES: [&str; 5] = ["hello", "nginx", "resizer", "pintle", "pintle-next"]
 /// Starts a control plane whose only node runs Pods, and has the images.
 pub(crate) fn start() -> anyhow::Result<ControlPlane> {
     let images = env::var_os("PINTLE_IMAGES").context("PINTLE_IMAGES names no folder of images")?;
-    let progress = &mut |line: &str| println!("{line}");
-    let options = Options { node: Some(NodeBinaries::locate_or_build(progress)?), ..Options::default() };
-    let plane = ControlPlane::start(&Binaries::locate_or_build(progress)?, &options)?;
-    for image in IMAGES {
-        plane.load_image(&Path::new(&images).join(format!("{image}.tar")))?;
-    }
-    Ok(plane)
+    ControlPlane::start_with_node(Path::new(&images), &IMAGES, &mut |line: &str| println!("{line}"))
 }
 
 /// Installs Pintle with two operators and two gateways, and runs what is asked for.
@@ -58,6 +52,8 @@ pub(crate) async fn run(
         let outcome = tally.attempt(async |_| (check.work)().await).await;
         tally.line(check.name, outcome);
     }
+    let outcome = tally.attempt(async |_| no_call_was_forbidden(&real, &BTreeSet::new()).await).await;
+    tally.line(RIGHTS, outcome);
     Ok(())
 }
 
@@ -96,8 +92,8 @@ async fn ready_pods(
             if pods.len() == count && pods.iter().all(stays) {
                 return Look::Reached(pods);
             }
-            let said = pods.iter().map(|pod| format!("{}: {}", object::name(pod), pod["status"]));
-            Look::NotYet(said.collect::<Vec<_>>().join("\n"))
+            let states = pods.iter().map(|pod| format!("{}: {}", object::name(pod), pod["status"]));
+            Look::NotYet(states.collect::<Vec<_>>().join("\n"))
         }))
     })
     .await

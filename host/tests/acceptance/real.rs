@@ -28,6 +28,8 @@ use serde_json::{Value, json};
 
 use crate::audit::{self, Audit, Entry};
 
+const NO_AUDIT_LOG: &str = "this control plane has no audit log";
+
 pub(crate) struct Real<'a> {
     client: Client,
     cluster: Cluster,
@@ -164,7 +166,7 @@ impl<'a> Real<'a> {
             println!("        skipped: whether a call of the host was forbidden, no audit log");
             return Ok(Vec::new());
         };
-        self.catch_up(audit).await?;
+        self.catch_up().await?;
         let entries = audit.entries_since(Mark(Duration::ZERO))?;
         Ok(entries
             .into_iter()
@@ -175,7 +177,8 @@ impl<'a> Real<'a> {
     }
 
     /// Waits until the audit log has what was answered before: a request that is made now is in it.
-    async fn catch_up(&self, audit: &Audit) -> anyhow::Result<()> {
+    pub(crate) async fn catch_up(&self) -> anyhow::Result<()> {
+        let audit = self.audit.as_ref().context(NO_AUDIT_LOG)?;
         // How many there are in the audit log, by whichever of these.
         static MARKERS: AtomicU32 = AtomicU32::new(0);
         let marker = Audit::marker(MARKERS.fetch_add(1, Ordering::Relaxed));
@@ -206,7 +209,7 @@ impl<'a> Real<'a> {
 
     /// The calls of all hosts since a moment.
     pub(crate) fn entries_since(&self, mark: Mark) -> anyhow::Result<Vec<Entry>> {
-        self.audit.as_ref().context("this control plane has no audit log")?.entries_since(mark)
+        self.audit.as_ref().context(NO_AUDIT_LOG)?.entries_since(mark)
     }
 
     pub(crate) fn kubectl(&self, args: &[&str], stdin: Option<&str>) -> anyhow::Result<String> {
@@ -381,7 +384,7 @@ impl Backend for Real<'_> {
                 .call_once(|| println!("        skipped: what the host writes in scenarios, no audit log"));
             return Ok(None);
         };
-        self.catch_up(audit).await?;
+        self.catch_up().await?;
         let calls = audit.entries_since(mark)?.into_iter().map(|entry| entry.call);
         // What was refused changed nothing: a conflict, or a server that had too much to do, after which the host comes again.
         let counts =

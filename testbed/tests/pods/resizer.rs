@@ -1,12 +1,14 @@
 //! The test's resizer, which is not the image proxy. It stands in for the image proxy of a Darkroom (gojek/darkroom), whose image cannot be
-//! had without a registry, and is configured by the same variables. It knows sources of the kind WebFolder, by HTTP without TLS, bitmaps
-//! (BMP) of 24 bits without compression, and of the parameters the width: `GET /PATH?w=32`.
+//! had without a registry, and reads the same variables of the environment. It ends at once if one is missing or is not what it must be, or
+//! if there is another one of a source. It knows sources of the kind WebFolder, by HTTP without TLS, bitmaps (BMP) of 24 bits without
+//! compression, and of the parameters the width: `GET /PATH?w=32`.
 
 use std::{
     env,
     io::{self, Read, Write as _},
     net::{TcpListener, TcpStream, ToSocketAddrs as _},
     process::ExitCode,
+    str::FromStr,
     thread,
     time::Duration,
 };
@@ -19,6 +21,18 @@ const REQUEST_MAX: u64 = 16 << 10;
 
 /// The status and why.
 type Refusal = (u16, String);
+
+/// The texts of a source of the kind WebFolder.
+const SOURCE_TEXTS: [&str; 3] = ["SOURCE_KIND", "SOURCE_BASEURL", "SOURCE_HYSTRIX_COMMANDNAME"];
+
+/// Its numbers.
+const SOURCE_NUMBERS: [&str; 5] = [
+    "SOURCE_HYSTRIX_TIMEOUT",
+    "SOURCE_HYSTRIX_MAXCONCURRENTREQUESTS",
+    "SOURCE_HYSTRIX_REQUESTVOLUMETHRESHOLD",
+    "SOURCE_HYSTRIX_SLEEPWINDOW",
+    "SOURCE_HYSTRIX_ERRORPERCENTTHRESHOLD",
+];
 
 /// What of the environment is used.
 struct Settings {
@@ -42,27 +56,42 @@ fn main() -> ExitCode {
 }
 
 impl Settings {
+    /// Reads all that the image proxy reads. That does not include the variables `APP_*`.
     fn read() -> Result<Self, String> {
-        let kind = variable("SOURCE_KIND")?;
+        for (name, _) in env::vars_os() {
+            let name = name.to_string_lossy();
+            let is_known = SOURCE_TEXTS.iter().chain(&SOURCE_NUMBERS).any(|known| *known == name);
+            if name.starts_with("SOURCE_") && !is_known {
+                return Err(format!("a source of the kind WebFolder has no {name}"));
+            }
+        }
+        for name in SOURCE_TEXTS.into_iter().chain(["LOG_LEVEL"]) {
+            text(name)?;
+        }
+        for name in SOURCE_NUMBERS {
+            value::<u32>(name)?;
+        }
+        value::<bool>("DEBUG")?;
+        let kind = text("SOURCE_KIND")?;
         if !kind.eq_ignore_ascii_case("WebFolder") {
             return Err(format!("SOURCE_KIND is {kind}, and the test's resizer knows only WebFolder"));
         }
         Ok(Self {
-            port: number("PORT")?,
-            cache_time: number("CACHE_TIME")?,
-            source: variable("SOURCE_BASEURL")?,
-            patience: Duration::from_millis(number::<u64>("SOURCE_HYSTRIX_TIMEOUT")?.max(1)),
+            port: value("PORT")?,
+            cache_time: value("CACHE_TIME")?,
+            source: text("SOURCE_BASEURL")?,
+            patience: Duration::from_millis(value::<u64>("SOURCE_HYSTRIX_TIMEOUT")?.max(1)),
         })
     }
 }
 
-fn variable(name: &str) -> Result<String, String> {
+fn text(name: &str) -> Result<String, String> {
     env::var(name).ok().filter(|value| !value.is_empty()).ok_or_else(|| format!("{name} is not set"))
 }
 
-fn number<N: std::str::FromStr>(name: &str) -> Result<N, String> {
-    let value = variable(name)?;
-    value.parse().map_err(|_| format!("{name} is no such number: {value}"))
+fn value<V: FromStr>(name: &str) -> Result<V, String> {
+    let text = text(name)?;
+    text.parse().map_err(|_| format!("{name} has no such value: {text}"))
 }
 
 fn serve(settings: &Settings) -> Result<(), String> {
@@ -92,7 +121,7 @@ fn talk(mut client: TcpStream, settings: &Settings) -> io::Result<()> {
         println!("{status} {line}");
     }
     let length = content.len();
-    // What stands behind the number, nobody has to read.
+    // HTTP wants a reason behind the number, which no client reads.
     let head =
         format!("HTTP/1.1 {status} -\r\n{headers}Connection: close\r\nContent-Length: {length}\r\n\r\n");
     client.write_all(head.as_bytes())?;

@@ -26,7 +26,7 @@ const ROOTS_FIT: &str = "1,000 roots with a ConfigMap each fit into the chart's 
 const COMPILER_FAILS: &str = "a module that its compiler needs too much memory for fails by the compiler's own limit, and nothing is OOM-killed";
 
 pub(super) fn checks<'a>(real: &'a Real<'a>) -> Vec<Check<'a>> {
-    vec![check(ROOTS_FIT, move || roots_fit(real)), check(COMPILER_FAILS, move || compiler_fails(real))]
+    vec![check(ROOTS_FIT, move || apply_roots(real)), check(COMPILER_FAILS, move || push_bomb(real))]
 }
 
 const ROOTS: usize = 1_000;
@@ -45,7 +45,7 @@ async fn lives(real: &Real<'_>) -> anyhow::Result<Vec<(String, Value, u64)>> {
     pods.iter().map(life).collect()
 }
 
-async fn roots_fit(real: &Real<'_>) -> anyhow::Result<()> {
+async fn apply_roots(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "thousand-roots";
     real.make_namespace(namespace)?;
     let before = lives(real).await?;
@@ -60,14 +60,14 @@ async fn roots_fit(real: &Real<'_>) -> anyhow::Result<()> {
         })
     };
     let began = Instant::now();
-    let mut made = stream::iter((0..ROOTS).map(root))
+    let mut applies = stream::iter((0..ROOTS).map(root))
         .map(async |root| real.apply(&root).await)
         .buffer_unordered(AT_ONCE);
-    while let Some(made) = made.next().await {
-        made?;
+    while let Some(outcome) = applies.next().await {
+        outcome?;
     }
-    drop(made);
-    let applied = began.elapsed().as_secs_f32();
+    drop(applies);
+    let time_to_apply = began.elapsed().as_secs_f32();
     eventually("every root is ready", async || {
         or_error(real.kubectl_json(&["get", "raws", "-n", namespace]).map(|roots| {
             let roots = roots["items"].as_array().into_iter().flatten();
@@ -76,8 +76,8 @@ async fn roots_fit(real: &Real<'_>) -> anyhow::Result<()> {
         }))
     })
     .await?;
-    let ready = began.elapsed().as_secs_f32();
-    println!("        {ROOTS} roots were applied in {applied:.1} s, and all ready after {ready:.1} s");
+    let time = began.elapsed().as_secs_f32();
+    println!("        {ROOTS} roots were applied in {time_to_apply:.1} s, and all ready after {time:.1} s");
     // Not the working set that the kubelet measures: a machine may have paged out what is idle.
     for pod in ready_pods(real, NAMESPACE, OPERATOR, 2).await? {
         let (name, peak) = (object::name(&pod), peak_bytes(process_of(&pod)?)?);
@@ -89,7 +89,7 @@ async fn roots_fit(real: &Real<'_>) -> anyhow::Result<()> {
     real.delete_namespace(namespace)
 }
 
-async fn compiler_fails(real: &Real<'_>) -> anyhow::Result<()> {
+async fn push_bomb(real: &Real<'_>) -> anyhow::Result<()> {
     let (namespace, name, kind) = ("hungry-module", "hungry", "Hungry");
     real.make_namespace(namespace)?;
     let neighbour = web_server(namespace, "neighbour", "nginx:1.23.1");
@@ -117,11 +117,11 @@ async fn compiler_fails(real: &Real<'_>) -> anyhow::Result<()> {
         ready["status"] == "False" && ready["reason"] == reason && message.contains(words)
     };
     // The kernel would have ended it by SIGKILL, which the message would name.
-    let is_ended =
+    let lacks_memory =
         |live: &Value| says(live, "CompilerFailed", "memory") && !says(live, "CompilerFailed", "SIGKILL");
-    real.wait_for("its compiler had too little memory", &module, is_ended).await?;
-    let is_told = |live: &Value| says(live, "ModuleNotReady", "CompilerFailed");
-    real.wait_for("its module is not ready", &reconciler(name), is_told).await?;
+    real.wait_for("its compiler had too little memory", &module, lacks_memory).await?;
+    let is_unbound = |live: &Value| says(live, "ModuleNotReady", "CompilerFailed");
+    real.wait_for("its module is not ready", &reconciler(name), is_unbound).await?;
 
     // It is tried again meanwhile.
     for edit in 2..5 {
@@ -130,8 +130,8 @@ async fn compiler_fails(real: &Real<'_>) -> anyhow::Result<()> {
         let child = deployment(namespace, &neighbour.name);
         real.wait_for("the neighbour's edit", &child, |live| image_of(live) == image.as_str()).await?;
     }
-    let said = real.get(&module).await?.unwrap_or_default();
-    println!("        {}", condition(&said, "Ready")["message"].as_str().unwrap_or_default());
+    let live = real.get(&module).await?.unwrap_or_default();
+    println!("        {}", condition(&live, "Ready")["message"].as_str().unwrap_or_default());
     let after = lives(real).await?;
     ensure!(after == before, "Pods, restarts and kills were {before:?}, and are {after:?}");
     real.kubectl(&["delete", "reconciler", name], None)?;

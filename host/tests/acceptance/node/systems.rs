@@ -3,28 +3,30 @@
 use std::{
     collections::BTreeSet,
     fs,
-    io::{Read as _, Write as _},
-    net::{IpAddr, SocketAddr, TcpStream},
+    net::{IpAddr, SocketAddr},
     path::PathBuf,
     time::Duration,
 };
 
 use anyhow::{Context, bail, ensure};
 use http::{Request, header};
-use kit::{Look, eventually, host::or_error};
+use kit::{
+    Look, eventually,
+    host::{self, or_error},
+};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use pintle_core::object;
 use pintle_simulation::scenario::{Backend, Cascade};
-use pintle_testbed::ControlPlane;
+use pintle_testbed::{ControlPlane, NODE_ADDRESS};
 use pintle_wit::names::ANNOTATION_SUSPEND;
 use serde_json::{Value, json};
 
-use super::{NAMESPACE, OPERATOR, process_of, ready_pods};
+use super::{NAMESPACE, OPERATOR, leaders::Leader, process_of, ready_pods};
 use crate::{
     Check, check,
     commands::Case,
+    install,
     real::{Real, is_ready},
-    repository,
 };
 
 /// The two Deployments. Each has a ServiceAccount of its own name, and so has the label `app.kubernetes.io/name` of its Pods.
@@ -54,7 +56,7 @@ const RESTRICTED: [&str; 5] = [
 ];
 
 /// The fields that every line of a log has: docs/operators.md.
-const LOGGED: [&str; 4] = ["timestamp", "level", "target", "message"];
+const LOG_FIELDS: [&str; 4] = ["timestamp", "level", "target", "message"];
 
 /// How long a server may take to reply. It is asked again.
 const REPLY: Duration = Duration::from_secs(10);
@@ -65,59 +67,45 @@ const NODE_PORT: u16 = 30010;
 pub(super) fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
     vec![
         check("the operator and the gateway run as Pods under restricted Pod Security", move || {
-            they_run_restricted(real)
+            check_security(real)
         }),
         check(
             "the gateway's Pods serve the farm, documents and the console behind their Service",
-            move || the_gateway_serves(plane, real),
+            move || serve(plane, real),
         ),
-        check("a Darkroom's image proxy makes a picture 32 pixels wide", move || {
-            a_picture_is_made_small(real)
-        }),
-        check("a WebServer starts nginx, which answers at the node's port", move || nginx_answers(real)),
-        check("a ConfigMonitor restarts Pods, which then show the new message", move || {
-            pods_show_the_new_message(real)
-        }),
+        check("a Darkroom's image proxy makes a picture 32 pixels wide", move || scale_picture(real)),
+        check("a WebServer starts nginx, which answers at the node's port", move || run_nginx(real)),
+        check("a ConfigMonitor restarts Pods, which then show the new message", move || change_message(real)),
         check("logs are one JSON object a line, and kubectl logs, port-forward and debug work", move || {
-            they_can_be_looked_into(plane, real)
+            look_into_pods(plane, real)
         }),
         check("the NetworkPolicies allow each port that the Pods were seen to use", move || {
-            policies_fit_the_ports(real)
+            compare_policies(plane, real)
         }),
     ]
 }
 
 /// Makes the certificate of the console, in the Secret that the chart mounts.
 pub(super) fn make_certificate(plane: &ControlPlane) -> anyhow::Result<()> {
-    let made = rcgen::generate_simple_self_signed([CONSOLE_HOST.to_owned()])?;
+    let pair = rcgen::generate_simple_self_signed([CONSOLE_HOST.to_owned()])?;
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
         "metadata": {"name": "pintle-console-tls", "namespace": NAMESPACE},
-        "stringData": {"tls.crt": made.cert.pem(), "tls.key": made.signing_key.serialize_pem()},
+        "stringData": {"tls.crt": pair.cert.pem(), "tls.key": pair.signing_key.serialize_pem()},
     });
     plane.run_kubectl(&["apply", "--server-side", "--filename", "-"], Some(&secret.to_string())).map(drop)
 }
 
-async fn they_run_restricted(real: &Real<'_>) -> anyhow::Result<()> {
-    let mut names = Vec::new();
+async fn check_security(real: &Real<'_>) -> anyhow::Result<()> {
     for program in PROGRAMS {
         for pod in ready_pods(real, NAMESPACE, &format!("app.kubernetes.io/name={program}"), 2).await? {
-            let name = object::name(&pod).to_owned();
-            runs_restricted(program, &pod).with_context(|| name.clone())?;
-            names.push(name);
+            ensure_restricted(program, &pod).with_context(|| object::name(&pod).to_owned())?;
         }
     }
-    eventually("a Pod of the operator holds the Lease", async || {
-        let lease = real.kubectl_json(&["get", "lease", "pintle", "--namespace", NAMESPACE])?;
-        let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
-        // Behind the name are digits of the process.
-        let is_one = holder.rsplit_once('_').is_some_and(|(pod, _)| names.iter().any(|name| name == pod));
-        Ok(Look::reached_if(is_one, || format!("{holder:?} of {names:?}")))
-    })
-    .await
+    Leader::find(real).await.map(drop)
 }
 
-fn runs_restricted(program: &str, pod: &Value) -> anyhow::Result<()> {
+fn ensure_restricted(program: &str, pod: &Value) -> anyhow::Result<()> {
     let account = &pod["spec"]["serviceAccountName"];
     ensure!(account == program, "its account is {account}");
     let restarts = &pod["status"]["containerStatuses"][0]["restartCount"];
@@ -136,13 +124,12 @@ fn runs_restricted(program: &str, pod: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn the_gateway_serves(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
+async fn serve(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "gallery";
     FARM.run(plane).context(FARM.claim)?;
 
     real.make_namespace(namespace)?;
-    apply_file(real, "deploy/samples/view-darkrooms.yaml")?;
-    apply_file(real, "deploy/samples/console.yaml")?;
+    install::apply_files(plane, &["deploy/samples/view-darkrooms.yaml", "deploy/samples/console.yaml"])?;
     let mut root = darkroom(namespace, "shown", "https://example.com");
     root["metadata"]["annotations"] = json!({ANNOTATION_SUSPEND: "true"});
     real.apply(&root).await?;
@@ -154,17 +141,17 @@ async fn the_gateway_serves(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Re
     run("create rolebinding reader --namespace=gallery --role=reader --serviceaccount=gallery:reader")?;
     let token = run("create token reader --namespace=gallery")?;
     let console = console(real, token.trim()).await?;
-    for (path, has) in [
+    for (path, wanted) in [
         ("/darkrooms?namespace=gallery", r#""name":"shown""#),
         ("/console/", "<!doctype html>"),
         ("/api/v1/session", "system:serviceaccount:gallery:reader"),
     ] {
-        eventually(format!("the console shows {has} at {path}"), async || {
+        eventually(format!("the console shows {wanted} at {path}"), async || {
             let request = Request::get(path).header(header::HOST, CONSOLE_HOST).body(Vec::new())?;
-            let shown = console.request_text(request).await.map_err(anyhow::Error::from);
-            or_error(shown.map(|text| {
-                let is_shown = text.contains(has);
-                Look::reached_if(is_shown, || text)
+            let reply = console.request_text(request).await.map_err(anyhow::Error::from);
+            or_error(reply.map(|text| {
+                let has_it = text.contains(wanted);
+                Look::reached_if(has_it, || text)
             }))
         })
         .await?;
@@ -191,16 +178,16 @@ async fn console(real: &Real<'_>, token: &str) -> anyhow::Result<kube::Client> {
     Ok(kube::Client::try_from(config)?)
 }
 
-async fn a_picture_is_made_small(real: &Real<'_>) -> anyhow::Result<()> {
+async fn scale_picture(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "pictures";
     real.make_namespace(namespace)?;
     // A picture of 64 by 48 pixels, whatever its name.
     apply(real, &hello(namespace, "pictures", &json!({"args": ["pictures"]})))?;
-    let exposed = json!({
+    let source = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "pictures", "namespace": namespace},
         "spec": {"selector": {"app": "pictures"}, "ports": [{"port": 80, "targetPort": 8080}]},
     });
-    apply(real, &exposed)?;
+    apply(real, &source)?;
     let source = service(real, namespace, "pictures")?;
     let picture = async |address: &str, path: &str| -> anyhow::Result<(Option<i32>, Option<i32>)> {
         let (_, body) = eventually(format!("{address} has a picture at {path}"), async || {
@@ -225,7 +212,7 @@ async fn a_picture_is_made_small(real: &Real<'_>) -> anyhow::Result<()> {
     real.delete_namespace(namespace)
 }
 
-async fn nginx_answers(real: &Real<'_>) -> anyhow::Result<()> {
+async fn run_nginx(real: &Real<'_>) -> anyhow::Result<()> {
     let (namespace, label) = ("nginx", "webserver_cr=web");
     real.make_namespace(namespace)?;
     let root = json!({
@@ -236,7 +223,7 @@ async fn nginx_answers(real: &Real<'_>) -> anyhow::Result<()> {
     let reference = object::reference(&root);
     real.wait_until_ready(&reference).await?;
     ready_pods(real, namespace, label, 1).await?;
-    let address = format!("10.199.0.2:{NODE_PORT}");
+    let address = format!("{NODE_ADDRESS}:{NODE_PORT}");
     let (head, _) = eventually("the node's port answers", async || Ok(Look::of(get(&address, "/")))).await?;
     ensure!(head.contains("\r\nServer: nginx"), "{head}");
 
@@ -254,51 +241,12 @@ async fn nginx_answers(real: &Real<'_>) -> anyhow::Result<()> {
     real.delete_namespace(namespace)
 }
 
-async fn pods_show_the_new_message(real: &Real<'_>) -> anyhow::Result<()> {
-    let (namespace, label) = ("messages", "app=frontend");
+async fn change_message(real: &Real<'_>) -> anyhow::Result<()> {
+    let namespace = "messages";
     real.make_namespace(namespace)?;
-    let config = |message: &str| {
-        json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "messages", "namespace": namespace},
-            "data": {"message": message},
-        })
-    };
-    apply(real, &config("hello"))?;
-    let pod = hello(
-        namespace,
-        "frontend",
-        &json!({
-            "args": ["serve"],
-            "env": [{"name": "MESSAGE",
-                "valueFrom": {"configMapKeyRef": {"name": "messages", "key": "message"}}}],
-        }),
-    );
-    let workload = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "frontend", "namespace": namespace},
-        "spec": {
-            "selector": {"matchLabels": {"app": "frontend"}},
-            "template": {"metadata": {"labels": {"app": "frontend"}}, "spec": pod["spec"]},
-        },
-    });
-    apply(real, &workload)?;
-    let shows = async |wanted: &str| -> anyhow::Result<String> {
-        eventually(format!("the Pods show {wanted}"), async || {
-            let pods = pods(real, namespace, label)?;
-            let [pod] = pods.as_slice() else { return Ok(Look::NotYet(format!("{} Pods", pods.len()))) };
-            let address = format!("{}:8080", pod["status"]["podIP"].as_str().unwrap_or_default());
-            or_error(get(&address, "/").map(|(_, body)| {
-                let said = String::from_utf8_lossy(&body).into_owned();
-                if said.contains(wanted) && is_ready(pod) {
-                    Look::Reached(pod["metadata"]["uid"].to_string())
-                } else {
-                    Look::NotYet(format!("{said:?}, {}", pod["status"]["conditions"]))
-                }
-            }))
-        })
-        .await
-    };
-    let before = shows("hello").await?;
+    apply(real, &message(namespace, "hello"))?;
+    apply(real, &frontend(namespace))?;
+    let before = pod_with_message(real, namespace, "hello").await?;
 
     let root = json!({
         "apiVersion": "magalix.com/v1", "kind": "ConfigMonitor",
@@ -314,22 +262,63 @@ async fn pods_show_the_new_message(real: &Real<'_>) -> anyhow::Result<()> {
     };
     real.wait_for("it has seen the ConfigMap and its Pod", &reference, has_seen).await?;
 
-    apply(real, &config("good morning"))?;
-    let after = shows("good morning").await?;
+    apply(real, &message(namespace, "good morning"))?;
+    let after = pod_with_message(real, namespace, "good morning").await?;
     ensure!(after != before, "the Pod is the same: {after}");
     real.delete_namespace(namespace)
 }
 
-async fn they_can_be_looked_into(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
+/// The ConfigMap that has the message.
+fn message(namespace: &str, text: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "messages", "namespace": namespace},
+        "data": {"message": text},
+    })
+}
+
+/// The Deployment whose one Pod says the message that there was when it started.
+fn frontend(namespace: &str) -> Value {
+    let env = json!([
+        {"name": "MESSAGE", "valueFrom": {"configMapKeyRef": {"name": "messages", "key": "message"}}},
+    ]);
+    let pod = hello(namespace, "frontend", &json!({"args": ["serve"], "env": env}));
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "frontend", "namespace": namespace},
+        "spec": {
+            "selector": {"matchLabels": {"app": "frontend"}},
+            "template": {"metadata": {"labels": {"app": "frontend"}}, "spec": pod["spec"]},
+        },
+    })
+}
+
+/// The uid of the Pod of the Deployment, once it says this.
+async fn pod_with_message(real: &Real<'_>, namespace: &str, wanted: &str) -> anyhow::Result<String> {
+    eventually(format!("the Pod says {wanted}"), async || {
+        let pods = ready_pods(real, namespace, "app=frontend", 1).await?;
+        let pod = pods.first().context("one Pod")?;
+        let address = format!("{}:8080", pod["status"]["podIP"].as_str().unwrap_or_default());
+        or_error(get(&address, "/").map(|(_, body)| {
+            let text = String::from_utf8_lossy(&body);
+            match text.contains(wanted) {
+                true => Look::Reached(object::uid(pod).to_owned()),
+                false => Look::NotYet(text.into_owned()),
+            }
+        }))
+    })
+    .await
+}
+
+async fn look_into_pods(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
     for program in PROGRAMS {
         for pod in ready_pods(real, NAMESPACE, &format!("app.kubernetes.io/name={program}"), 2).await? {
             let name = object::name(&pod);
-            let logged = real.kubectl(&["logs", "--namespace", NAMESPACE, name], None)?;
-            ensure!(!logged.is_empty(), "{name} has logged nothing");
-            for line in logged.lines() {
+            let log = real.kubectl(&["logs", "--namespace", NAMESPACE, name], None)?;
+            ensure!(!log.is_empty(), "{name} has logged nothing");
+            for line in log.lines() {
                 let object: Value = serde_json::from_str(line).with_context(|| format!("{name}: {line}"))?;
                 let has = |field: &&str| object[*field].is_string();
-                ensure!(LOGGED.iter().all(has), "{name}: {line}");
+                ensure!(LOG_FIELDS.iter().all(has), "{name}: {line}");
             }
             let mut kubectl = plane.kubectl_command();
             kubectl.args(["port-forward", "--namespace", NAMESPACE, "--address=127.0.0.1", name, ":8080"]);
@@ -355,29 +344,38 @@ async fn they_can_be_looked_into(plane: &ControlPlane, real: &Real<'_>) -> anyho
     .await
 }
 
-/// What a Pod does with TCP, by the sockets of its network namespace.
+/// What a Pod does with TCP and UDP, by the sockets of its network namespace.
 struct Sockets {
-    /// The ports at which it listens for others.
-    listens: BTreeSet<u16>,
+    /// The ports at which it waits for others.
+    listens: BTreeSet<String>,
     /// What it has a connection to, or had until a moment ago.
-    asks: BTreeSet<SocketAddr>,
+    asks: BTreeSet<(&'static str, SocketAddr)>,
+}
+
+/// A port of a protocol.
+fn named(protocol: &str, port: u16) -> String {
+    format!("{protocol}/{port}")
 }
 
 /// The node enforces no policy: they are only compared.
-async fn policies_fit_the_ports(real: &Real<'_>) -> anyhow::Result<()> {
-    apply_file(real, "deploy/samples/console.yaml")?;
+async fn compare_policies(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
+    install::apply_files(plane, &["deploy/samples/console.yaml"])?;
     let policies = real.kubectl_json(&["get", "networkpolicies", "--namespace", NAMESPACE])?;
     let network = real.kubectl_json(&["get", "services,endpointslices", "--all-namespaces"])?;
     for program in PROGRAMS {
         for pod in ready_pods(real, NAMESPACE, &format!("app.kubernetes.io/name={program}"), 2).await? {
             let name = object::name(&pod);
             let Sockets { listens, asks } = sockets(process_of(&pod)?)?;
-            let inward = allowed(&policies, &pod, "ingress");
+            let inward = allowed(&policies, &pod, "ingress")?;
             ensure!(listens == inward, "{name} listens at {listens:?}, and the policies let in {inward:?}");
-            let outward = allowed(&policies, &pod, "egress");
-            let ports: BTreeSet<u16> = asks.iter().flat_map(|address| behind(&network, *address)).collect();
-            ensure!(!ports.is_empty(), "{name} has no connection to the API server");
-            ensure!(ports.is_subset(&outward), "{name} asks {asks:?}, at {ports:?}; let out are {outward:?}");
+            let outward = allowed(&policies, &pod, "egress")?;
+            ensure!(!asks.is_empty(), "{name} has no connection to the API server");
+            for (protocol, address) in asks {
+                let ports = behind(&network, protocol, address);
+                ensure!(!ports.is_empty(), "{name} asks {protocol} {address}, and nothing is behind it");
+                let is_allowed = ports.is_subset(&outward);
+                ensure!(is_allowed, "{name} asks {address}, at {ports:?}; let out are {outward:?}");
+            }
         }
     }
     Ok(())
@@ -385,23 +383,29 @@ async fn policies_fit_the_ports(real: &Real<'_>) -> anyhow::Result<()> {
 
 fn sockets(process: u32) -> anyhow::Result<Sockets> {
     let mut all = Vec::new();
-    for file in ["net/tcp", "net/tcp6"] {
+    for (protocol, file) in [("TCP", "tcp"), ("TCP", "tcp6"), ("UDP", "udp"), ("UDP", "udp6")] {
         // A kernel without IPv6 has one of the two.
-        let table = fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default();
+        let table = fs::read_to_string(format!("/proc/{process}/net/{file}")).unwrap_or_default();
         for line in table.lines().skip(1) {
             let fields: Vec<&str> = line.split_whitespace().collect();
-            let [_, local, remote, state, ..] = fields.as_slice() else { bail!("no socket: {line}") };
+            let [_, local, remote, ..] = fields.as_slice() else { bail!("no socket: {line}") };
             let address = |text: &str| socket_address(text).with_context(|| format!("no address: {line}"));
-            all.push((address(local)?, address(remote)?, *state == "0A"));
+            all.push((protocol, address(local)?, address(remote)?));
         }
     }
-    let listening = all.iter().filter(|(local, _, listens)| *listens && !local.ip().is_loopback());
-    let listens: BTreeSet<u16> = listening.map(|(local, ..)| local.port()).collect();
+    let outside: Vec<_> = all
+        .into_iter()
+        .filter(|(_, local, remote)| !local.ip().is_loopback() && !remote.ip().is_loopback())
+        .collect();
+    // One that waits for others has no other end yet.
+    let (waiting, connected): (Vec<_>, Vec<_>) =
+        outside.into_iter().partition(|(_, _, remote)| remote.port() == 0);
+    let listens: BTreeSet<String> =
+        waiting.iter().map(|(protocol, local, _)| named(protocol, local.port())).collect();
     // At the ports at which it listens, others have asked.
-    let asking = all.iter().filter(|(local, remote, is_listener)| {
-        !is_listener && !remote.ip().is_loopback() && !listens.contains(&local.port())
-    });
-    let asks = asking.map(|(_, remote, _)| *remote).collect();
+    let asking =
+        connected.iter().filter(|(protocol, local, _)| !listens.contains(&named(protocol, local.port())));
+    let asks = asking.map(|(protocol, _, remote)| (*protocol, *remote)).collect();
     Ok(Sockets { listens, asks })
 }
 
@@ -419,15 +423,15 @@ fn socket_address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
 }
 
-/// The ports at which a connection to this address ends, as policies see it: if it is a Service's, those behind it.
-fn behind(network: &Value, address: SocketAddr) -> Vec<u16> {
+/// The ports at which what is sent to this address ends, as policies see it: if it is a Service's, those behind it.
+fn behind(network: &Value, protocol: &str, address: SocketAddr) -> BTreeSet<String> {
     let items = || network["items"].as_array().into_iter().flatten();
     let ip = address.ip().to_string();
     let Some(service) = items().find(|item| item["spec"]["clusterIP"] == ip.as_str()) else {
-        return vec![address.port()];
+        return BTreeSet::from([named(protocol, address.port())]);
     };
     let ports = service["spec"]["ports"].as_array().into_iter().flatten();
-    let asked = ports.filter(|port| port["port"] == address.port());
+    let asked = ports.filter(|port| port["protocol"] == protocol && port["port"] == address.port());
     let names: Vec<&Value> = asked.map(|port| &port["name"]).collect();
     let slices = items().filter(|item| {
         let metadata = &item["metadata"];
@@ -435,31 +439,28 @@ fn behind(network: &Value, address: SocketAddr) -> Vec<u16> {
             && metadata["namespace"] == service["metadata"]["namespace"]
     });
     let ports = slices.flat_map(|slice| slice["ports"].as_array()).flatten();
-    numbers(ports.filter(|port| names.contains(&&port["name"]))).collect()
+    ports.filter(|port| names.contains(&&port["name"])).filter_map(port_of).collect()
 }
 
-/// The numbers of ports.
-fn numbers<'a>(ports: impl Iterator<Item = &'a Value>) -> impl Iterator<Item = u16> {
-    ports.filter_map(|port| u16::try_from(port["port"].as_u64()?).ok())
+/// A port of a policy or an EndpointSlice.
+fn port_of(port: &Value) -> Option<String> {
+    Some(named(port["protocol"].as_str()?, u16::try_from(port["port"].as_u64()?).ok()?))
 }
 
-/// The TCP ports in the rules of this direction of the policies that select a Pod.
-fn allowed(policies: &Value, pod: &Value, direction: &str) -> BTreeSet<u16> {
+/// The ports in the rules of this direction of the policies that select a Pod, whomever a rule is about.
+fn allowed(policies: &Value, pod: &Value, direction: &str) -> anyhow::Result<BTreeSet<String>> {
     let policies = policies["items"].as_array().into_iter().flatten().filter(|policy| {
         let wanted = policy["spec"]["podSelector"]["matchLabels"].as_object();
         wanted.into_iter().flatten().all(|(name, value)| pod["metadata"]["labels"][name] == *value)
     });
-    let rules = policies.flat_map(|policy| policy["spec"][direction].as_array()).flatten();
-    // With `to`, it is about DNS alone.
-    let ports = rules.filter(|rule| rule["to"].is_null()).flat_map(|rule| rule["ports"].as_array()).flatten();
-    numbers(ports.filter(|port| port["protocol"] == "TCP")).collect()
-}
-
-/// The Pods with this label that are not on their way out.
-fn pods(real: &Real<'_>, namespace: &str, label: &str) -> anyhow::Result<Vec<Value>> {
-    let list = real.kubectl_json(&["get", "pods", "--namespace", namespace, "--selector", label])?;
-    let pods = list["items"].as_array().cloned().unwrap_or_default().into_iter();
-    Ok(pods.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).collect())
+    let mut allowed = BTreeSet::new();
+    for rule in policies.flat_map(|policy| policy["spec"][direction].as_array()).flatten() {
+        let ports = rule["ports"].as_array().filter(|ports| !ports.is_empty());
+        for port in ports.with_context(|| format!("a rule of {direction} is for all ports: {rule}"))? {
+            allowed.insert(port_of(port).with_context(|| format!("a port without a number: {port}"))?);
+        }
+    }
+    Ok(allowed)
 }
 
 /// Where the machine reaches a Service.
@@ -472,13 +473,7 @@ fn service(real: &Real<'_>, namespace: &str, name: &str) -> anyhow::Result<Strin
 
 /// The head and the body of what a server replies, which must be 200.
 fn get(address: &str, path: &str) -> anyhow::Result<(String, Vec<u8>)> {
-    let mut stream = TcpStream::connect_timeout(&address.parse::<SocketAddr>()?, REPLY)?;
-    stream.set_read_timeout(Some(REPLY))?;
-    // At once: some servers here read only once.
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes())?;
-    let mut reply = Vec::new();
-    stream.read_to_end(&mut reply)?;
+    let mut reply = host::ask(address.parse()?, path, REPLY)?;
     let end = reply.windows(4).position(|four| four == b"\r\n\r\n").context("a reply without a head")?;
     let body = reply.split_off(end + 4);
     let head = String::from_utf8(reply)?;
@@ -488,11 +483,6 @@ fn get(address: &str, path: &str) -> anyhow::Result<(String, Vec<u8>)> {
 
 fn apply(real: &Real<'_>, object: &Value) -> anyhow::Result<()> {
     real.kubectl(&["apply", "--server-side", "--filename", "-"], Some(&object.to_string())).map(drop)
-}
-
-fn apply_file(real: &Real<'_>, file: &str) -> anyhow::Result<()> {
-    let file = format!("--filename={}", repository().join(file).display());
-    real.kubectl(&["apply", "--server-side", &file], None).map(drop)
 }
 
 /// A Pod of the image `hello`, with this of its container, and with its name as the label `app`.

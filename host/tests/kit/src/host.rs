@@ -6,6 +6,7 @@ use std::{
     net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
     sync::OnceLock,
+    time::Duration,
 };
 
 use crate::{Look, Patience, process};
@@ -87,7 +88,9 @@ impl Host {
                 *self.address.get_or_init(|| logged)
             }
         };
-        ask(address, path).with_context(|| format!("GET {path} of the host at {address}"))
+        let reply = ask(address, path, Patience::default().whole())
+            .with_context(|| format!("GET {path} of the host at {address}"))?;
+        Ok(String::from_utf8(reply)?)
     }
 
     /// The sum of the series that begin like this.
@@ -129,12 +132,15 @@ pub fn or_error<T>(look: anyhow::Result<Look<T>>) -> anyhow::Result<Look<T>> {
     Ok(look.unwrap_or_else(|error| Look::NotYet(format!("{error:#}"))))
 }
 
-fn ask(address: SocketAddr, path: &str) -> anyhow::Result<String> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(Patience::default().whole()))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply)?;
+/// What a server replies, head and body.
+pub fn ask(address: SocketAddr, path: &str, patience: Duration) -> anyhow::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect_timeout(&address, patience)?;
+    stream.set_read_timeout(Some(patience))?;
+    // In one piece: some servers of tests read only once.
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut reply = Vec::new();
+    stream.read_to_end(&mut reply)?;
     Ok(reply)
 }
 

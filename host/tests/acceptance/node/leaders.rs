@@ -367,7 +367,7 @@ async fn upgrade(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
     for (words, image) in [(&there[..], NEXT_IMAGE), (&ROLLBACK[..], before.as_str())] {
         let (begin, first) = (real.mark(), edits);
         chart::helm(&helm, plane, words)?;
-        edit_meanwhile(real, image, &mut edits).await?;
+        edits = edit_meanwhile(real, image, first).await?;
         let leader = Leader::find(real).await?;
         go_over_every_root(real, &leader.identity, object::name(&leader.pod)).await?;
         let time = real.mark().0.saturating_sub(begin.0).as_secs_f32();
@@ -402,15 +402,17 @@ async fn first_image(helm: &Path, plane: &ControlPlane, real: &Real<'_>) -> anyh
 }
 
 /// Edits one root after the other until both Pods run this image, and once more. Waits until the last edit of each has come to its child.
-async fn edit_meanwhile(real: &Real<'_>, image: &str, edits: &mut usize) -> anyhow::Result<()> {
+/// Counts the edits from `first` on, and returns the next number.
+async fn edit_meanwhile(real: &Real<'_>, image: &str, first: usize) -> anyhow::Result<usize> {
+    let mut edit = first;
     let mut images: BTreeMap<String, String> = BTreeMap::new();
     eventually(format!("both Pods run {image}"), async || {
         // One with each look.
-        let (root, nginx) = (format!("root-{}", *edits % EACH), format!("nginx:1.23.{edits}"));
+        let (root, nginx) = (format!("root-{}", edit % EACH), format!("nginx:1.23.{edit}"));
         let reference = object::reference(&web_server(EDITED, &root, ""));
         real.patch(&reference, &json!({"spec": {"image": nginx}})).await?;
         images.insert(root, nginx);
-        *edits += 1;
+        edit += 1;
         both_run(real, image)
     })
     .await?;
@@ -418,7 +420,7 @@ async fn edit_meanwhile(real: &Real<'_>, image: &str, edits: &mut usize) -> anyh
         let child = deployment(EDITED, root);
         real.wait_for("its last edit", &child, |live| image_of(live) == nginx.as_str()).await?;
     }
-    Ok(())
+    Ok(edit)
 }
 
 /// Whether there are two Pods of the operator and no more, both ready and with this image.

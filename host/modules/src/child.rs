@@ -211,7 +211,11 @@ fn judge(status: ExitStatus, artifact: Vec<u8>, said: &str) -> Ended {
     }
     match (status.code(), status.signal()) {
         (_, Some(signal)) if signal == Signal::XCPU.as_raw() => Ended::TooExpensive,
-        (_, Some(_)) => Ended::Killed(format!("{status} {said}").trim().to_owned()),
+        (_, Some(_)) => {
+            // The next line of Rust's says how its developers get a backtrace.
+            let line = said.lines().next().unwrap_or_default();
+            Ended::Killed(format!("{status} {line}").trim().to_owned())
+        }
         // The exit code of the command line for a module that is at fault.
         (Some(1), _) => Ended::Invalid(said.trim_start_matches("error: ").to_owned()),
         _ => Ended::Failed(format!("{status} {said}").trim().to_owned()),
@@ -220,4 +224,19 @@ fn judge(status: ExitStatus, artifact: Vec<u8>, said: &str) -> Ended {
 
 fn artifact_bytes_max(module_bytes: usize) -> usize {
     (ARTIFACT_BYTES_MIN + module_bytes.saturating_mul(ARTIFACT_FACTOR)).min(ARTIFACT_BYTES_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compiler_that_a_signal_ended_has_said_one_line() {
+        let said =
+            "memory allocation of 8 bytes failed\nnote: run with `RUST_BACKTRACE=1` environment variable";
+        let Ended::Killed(how) = judge(ExitStatus::from_raw(6), Vec::new(), said) else {
+            panic!("a signal ended it")
+        };
+        assert_eq!(how, "signal: 6 (SIGABRT) memory allocation of 8 bytes failed");
+    }
 }

@@ -56,9 +56,9 @@ enum Command {
     /// Start a real control plane, print its KUBECONFIG, and keep it until interrupted
     Cluster,
     /// Start a control plane with a node that runs Pods, containerd and kubelet in namespaces of their own, and keep it until interrupted.
-    /// Needs root on Linux with cgroups of version 1, Go, runc, nft and nginx, of which it makes an image; says what is missing
+    /// Needs root on Linux with cgroups of version 1, Go, runc, nft, curl, and nginx, of which it makes an image; says what is missing
     Node {
-        /// Install runc, nft and nginx with apt before
+        /// Install runc, nft, nginx and curl with apt before
         #[arg(long)]
         install: bool,
         /// Make the image of the host, too, which takes half an hour, give it to the node, and say how to install it

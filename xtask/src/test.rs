@@ -29,7 +29,7 @@ pub(crate) struct Flags {
     #[arg(long)]
     offline: bool,
     /// Install with apt what steps are left out without: Chromium, for the step `image` podman, skopeo and docker-registry,
-    /// for `alerts` promtool, and for `node` runc, nft and nginx
+    /// for `alerts` promtool, and for `node` runc, nft, nginx and curl
     #[arg(long)]
     install: bool,
     /// Of the step of --only, run only what has one of these in its name

@@ -3,6 +3,7 @@
 use std::env;
 use std::io::{IsTerminal as _, stdout};
 use std::path::Path;
+use std::process;
 
 use anyhow::{Context as _, Result};
 use pintle_testbed::{Binaries, ControlPlane, NODE_ADDRESS, NodeBinaries, Options, Source};
@@ -47,15 +48,20 @@ pub(crate) fn run_node(with_pintle: bool) -> Result<()> {
     stay(&plane, &[commands.as_str(), if with_pintle { install.as_str() } else { "" }].concat())
 }
 
-/// What people can do with a node. The machine reaches Pods and Services by their addresses.
+/// What a node has, and what people can do with it. The machine reaches Pods and Services by their addresses.
 const TRY: &str = "
+# The node pulls no images. It has registry.test/hello:1, this machine's nginx as nginx:1.23.0, nginx:1.23.1 and nginx:1.29-alpine,
+# and a resizer of the tests as gojektech/darkroom:v0.1.0 and v0.4.0. There is no cluster DNS, and nothing enforces NetworkPolicies.
+
 kubectl create deployment hello --image=registry.test/hello:1 -- /hello serve
 kubectl expose deployment hello --port=80 --target-port=8080
+kubectl rollout status deployment/hello
 curl $(kubectl get service hello -o jsonpath='{.spec.clusterIP}')
 kubectl logs deployment/hello
 
 kubectl create deployment web --image=nginx:1.23.1
 kubectl create service nodeport web --tcp=80 --node-port=30080
+kubectl rollout status deployment/web
 curl NODE-ADDRESS:30080
 ";
 
@@ -74,7 +80,8 @@ fn stay(plane: &ControlPlane, commands: &str) -> Result<()> {
         plane.kubectl().parent().unwrap_or(plane.kubectl()).display()
     );
     print!("{commands}");
-    say("running until interrupted (Ctrl-C)");
+    // A shell without job control has what it starts in the background ignore Ctrl-C.
+    say(format_args!("running until interrupted (Ctrl-C, or kill {})", process::id()));
     loop {
         std::thread::park();
     }
